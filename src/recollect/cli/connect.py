@@ -120,7 +120,6 @@ async def _run(place: ListenAddress, token: str, tls: ssl.SSLContext | None, ses
             print_error(str(error))
             return FAILED
         finally:
-            show_status("")
             loop.remove_signal_handler(signal.SIGINT)
             talk.lines.close()
 
@@ -183,7 +182,7 @@ class _LineClient:
         self._client = client
         self._answering = self._cancelled = False
         self._interrupted = asyncio.Event()
-        self._at_line_start = True
+        self._at_line_start, self._status = True, ""
         self._commands: dict[str, Callable[[str], Awaitable[None]]] = {
             "history": self._history,
             "sessions": self._sessions,
@@ -256,17 +255,23 @@ class _LineClient:
             for task in (left, shown):
                 task.cancel()
             await asyncio.gather(left, shown, return_exceptions=True)
-            show_status("")
+            self._set_status("")
             if not self._at_line_start:
                 self._write("\n")
 
     async def _show_answer(self, text: str) -> None:
-        show_status("waiting for a reply")
+        self._set_status("waiting for a reply")
         async for event in self._client.chat(text):
+            self._set_status("")
             await self._show(event)
 
+    def _set_status(self, text: str) -> None:
+        """On the line that is empty; a status must not replace what was said there."""
+        if text != self._status and self._at_line_start:
+            self._status = text
+            show_status(text)
+
     async def _show(self, event: ChatEvent) -> None:
-        show_status("")
         if isinstance(event, AnswerPiece):
             self._write(sanitize(event.text))
         elif event.type == "approval":

@@ -14,14 +14,13 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
+from typing import TypeAlias
 
 import msgspec
 
 from recollect.entries import Message
 from recollect.errors import AccessDenied, BadInput, NotFound, RecollectError
 from recollect.runtime.prompt_run import RunOptions
-from recollect.server.access import AccessTokens, Identity
-from recollect.server.downloads import DownloadOffers
 from recollect.server.nplt.answer_frames import thought
 from recollect.server.nplt.answer_stream import AnswerStream
 from recollect.server.nplt.client_json import (
@@ -33,7 +32,6 @@ from recollect.server.nplt.client_json import (
 from recollect.server.nplt.frame_reader import ConnectionEnded, FrameReader
 from recollect.server.nplt.frame_writer import FrameWriter, SlowReader, encode_json
 from recollect.server.nplt.frames import MAX_PAYLOAD, Frame
-from recollect.server.nplt.history_index import HistoryIndex
 from recollect.server.nplt.message_types import (
     AFTER_HELLO,
     APPROVALS,
@@ -44,33 +42,18 @@ from recollect.server.nplt.message_types import (
     VERSION,
     MessageType,
 )
-from recollect.server.nplt.nplt_limits import NpltLimits
-from recollect.server.nplt.server_texts import ServerTexts
 from recollect.server.nplt.session_requests import Reply, SessionRequests
-from recollect.server.nplt.uploads import UploadBudget, UploadedFile, Uploads
+from recollect.server.nplt.surroundings import Surroundings
+from recollect.server.nplt.uploads import UploadedFile, Uploads
 from recollect.server.prompt_queue import PromptRun
-from recollect.server.session_hub import SessionHub
 from recollect.text import format_size, one_line
 from recollect.workspace.file_mentions import uploaded_parts
 
 _log = logging.getLogger("recollect.server.nplt")
 _INTERNAL = "an internal error; the server's log has it"
+_Work: TypeAlias = Callable[[], Awaitable[None]]
 COMPLAINT_SECONDS = 5.0  # between two, to a client that sends too fast
 _GONE = (ConnectionError, SlowReader, ConnectionEnded, OSError)
-
-
-class Surroundings(msgspec.Struct, frozen=True):
-    """What the connections of one server share."""
-
-    hub: SessionHub
-    tokens: AccessTokens
-    limits: NpltLimits
-    texts: ServerTexts
-    history: HistoryIndex
-    downloads: DownloadOffers
-    uploads: UploadBudget
-    local: Identity | None  # who a client without a token is; None: it needs one
-    cancel_on_disconnect: bool = False
 
 
 class Connection:
@@ -93,7 +76,8 @@ class Connection:
         if self._who is not None:
             self._requests.who = self._who
         self._uploads = Uploads(limits, shared.uploads)
-        self._inbox: asyncio.Queue[Callable[[], Awaitable[None]]] = asyncio.Queue(limits.waiting)
+        self._inbox: asyncio.Queue[_Work] = asyncio.Queue(limits.waiting)
+        self._room = asyncio.Event()  # in the inbox
         self._answers = AnswerStream(self._out, self._texts, self._requests)
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -123,12 +107,12 @@ class Connection:
         self._out.send_text(self._texts.stopping)
 
     async def _close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._shared.cancel_on_disconnect:
             for run in self._answers.runs:
                 run.cancel()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         self._uploads.close()
         await self._out.close()
 
@@ -283,30 +267,42 @@ class Connection:
 
     # --- answering -------------------------------------------------------------------------------
 
-    async def _later(self, work: Callable[[], Awaitable[None]]) -> None:
+    async def _later(self, work: _Work) -> None:
         """After the requests before it; the client waits while too many do."""
         if not self._tasks:
-            self._tasks = [asyncio.create_task(self._work()), asyncio.create_task(self._show())]
-        await self._inbox.put(work)
+            self._tasks = [
+                asyncio.create_task(self._guard(self._work())),
+                asyncio.create_task(self._guard(self._answers.show())),
+            ]
+        while self._inbox.full():
+            if self._reader.ended.is_set():
+                raise ConnectionEnded
+            self._room.clear()
+            await self._room.wait()
+        self._inbox.put_nowait(work)
+
+    async def _guard(self, work: Awaitable[None]) -> None:
+        """Do this part of the connection's work; if it cannot go on, the connection ends."""
+        try:
+            await work
+        except _GONE as end:
+            self._reader.end(str(end))
+        except Exception:  # noqa: BLE001 - logged; it ends one connection, not the server
+            _log.exception("%s: the connection failed", self.address)
+            self._reader.end(_INTERNAL)
+        self._room.set()
 
     async def _work(self) -> None:
         while True:
             work = await self._inbox.get()
+            self._room.set()
             try:
                 await work()
                 await self._out.flush()
-            except _GONE as end:
-                self._reader.end(str(end))
             finally:
                 self._inbox.task_done()
             if REPLIES not in self._features:
                 await self._answers.join()
-
-    async def _show(self) -> None:
-        try:
-            await self._answers.show()
-        except _GONE as end:
-            self._reader.end(str(end))
 
     async def _answer(self, frame: Frame) -> None:
         try:

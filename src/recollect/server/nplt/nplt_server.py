@@ -15,11 +15,12 @@ import time
 from recollect.server.access import LOCAL_USER, AccessTokens
 from recollect.server.downloads import DownloadOffers
 from recollect.server.listen_address import ListenAddress
-from recollect.server.nplt.connection import Connection, Surroundings
+from recollect.server.nplt.connection import Connection
 from recollect.server.nplt.frame_writer import FrameWriter
 from recollect.server.nplt.history_index import HistoryIndex
 from recollect.server.nplt.nplt_limits import NpltLimits
 from recollect.server.nplt.server_texts import BY_LANGUAGE
+from recollect.server.nplt.surroundings import Surroundings
 from recollect.server.nplt.uploads import UploadBudget
 from recollect.server.session_hub import SessionHub
 
