@@ -67,6 +67,7 @@ COMMANDS = {
     "restore": CommandEntry("session_commands", "Bring a session back from the trash."),
     "import": CommandEntry("import_command", "Import other programs' session files without loss."),
     "export": CommandEntry("export", "Write a session as another program's file, without loss."),
+    "connect": CommandEntry("connect", "Talk to a recollect server."),
     "doctor": CommandEntry("doctor", "Check the store; exit code 1 if something is wrong."),
     "serve": CommandEntry("serve", "Serve this machine's sessions to other programs."),
     "token": CommandEntry("token", "Name the clients of `recollect serve`, and what each may do."),
