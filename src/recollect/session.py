@@ -255,6 +255,12 @@ class Session(SessionLog):
         await self.store.rewind(self.id, place, head=self._view.head)
         await self.reload()
 
+    async def continue_at(self, entry: str) -> None:
+        """Go on after this entry; in a fork, if the session's head is another one."""
+        if self._view.head != entry:
+            view = await self._view_at(entry)
+            self.id, self._view = (await self.store.fork(self.id, at=entry)).id, view
+
     async def _id_of(self, entry: Entry | str) -> str:
         return entry.id if isinstance(entry, Entry) else (await self.entry(entry)).id
 
@@ -299,6 +305,9 @@ class _ScratchSession(Session):
     async def rewind(self, to: object) -> None:
         del to
         raise CannotEdit("rewind", self.id, f"{_STORES_NOTHING}; rewind the one it was made of")
+
+    async def continue_at(self, entry: str) -> None:
+        self._view = await self._view_at(entry)
 
     async def reload(self) -> None:
         pass

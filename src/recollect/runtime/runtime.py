@@ -9,7 +9,7 @@ the settings in force. `prepare` shows that request without sending it.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from copy import copy
 from functools import cached_property
@@ -17,6 +17,7 @@ from pathlib import Path
 
 import msgspec
 
+from recollect.agent.agent_run import Prompt
 from recollect.agent.exchange import count_tools
 from recollect.agent.fit_context import reserve_for_tools, summarizer_from
 from recollect.agent.hooks import Hooks
@@ -26,7 +27,7 @@ from recollect.codecs.encoder import EncodedRequest
 from recollect.codecs.wire_protocol import Declaration, RequestOptions
 from recollect.compaction.budget import Budget, calibrate_budget
 from recollect.compaction.proposal import OnRound, Proposal, ignore_round
-from recollect.entries import Message
+from recollect.entries import Body, Entry, Message
 from recollect.errors import BadSettings, RecollectError
 from recollect.models.http_model import HttpModel
 from recollect.models.open_model import open_model
@@ -185,8 +186,8 @@ class Runtime:
         return open_model(name, self.settings, for_agent=kind == "agent", progress=progress)
 
     async def prompt_message(
-        self, prompt: str | Message | None, attachments: tuple[Path, ...] = ()
-    ) -> Message | None:
+        self, prompt: Prompt, attachments: tuple[Path, ...] = ()
+    ) -> Message | Sequence[Body | Entry] | None:
         """The user's message for a prompt, with the files that it mentions and has attached."""
         if not isinstance(prompt, str):
             return prompt
@@ -204,7 +205,7 @@ class Runtime:
         self,
         session: Session,
         model: ResolvedModel,
-        prompt: Message | None = None,
+        prompt: Prompt = None,
         options: RunOptions = DEFAULT_OPTIONS,
     ) -> PreparedRequest:
         """The next request of a session, exactly as it would be sent; nothing is stored or sent."""

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from recollect.entries import Message
+from recollect.agent.agent_run import Prompt
 from recollect.errors import NotFound, RecollectError
 from recollect.runtime.permission_policy import ApprovalRequest
 from recollect.runtime.prompt_run import RunEvent, RunOptions, RunResult
@@ -50,7 +50,7 @@ class PromptRun:
     def __init__(
         self,
         session: str,
-        prompt: str | Message | None,
+        prompt: Prompt,
         options: RunOptions,
         *,
         owner: str,

@@ -15,7 +15,7 @@ from contextlib import aclosing
 
 import msgspec
 
-from recollect.entries import Message
+from recollect.agent.agent_run import Prompt
 from recollect.errors import AmbiguousId, NotFound, RecollectError, ServerBusy, UnknownSession
 from recollect.runtime.permission_policy import ApprovalRequest
 from recollect.runtime.prompt_run import DEFAULT_OPTIONS, ActiveSession, RunOptions, RunResult
@@ -122,7 +122,7 @@ class SessionHub:
         self,
         who: Identity,
         session: SessionInfo,
-        prompt: str | Message | None,
+        prompt: Prompt,
         options: RunOptions = DEFAULT_OPTIONS,
         *,
         can_approve: bool = False,
