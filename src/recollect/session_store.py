@@ -18,7 +18,8 @@ from recollect.session import Session, open_session
 from recollect.settings import store_path
 from recollect.store.contract import Project, SearchHit, SearchQuery, SessionInfo, Store
 from recollect.store.ids import LAST
-from recollect.store.sqlite import SqliteStore, open_store
+from recollect.store.open_store import open_store
+from recollect.store.sqlite import SqliteStore
 from recollect.tokens import counter_for
 from recollect.transcripts.find_session import latest_session, refuse_trashed, session_by_id
 from recollect.transcripts.import_result import ImportResult

@@ -31,7 +31,8 @@ from recollect.runtime.session_context import environment_block
 from recollect.session import Session
 from recollect.settings import load_settings
 from recollect.snapshot.snapshot_format import SECTIONS, parse_snapshot, write_snapshot
-from recollect.store.sqlite import SqliteStore, open_store
+from recollect.store.open_store import open_store
+from recollect.store.sqlite import SqliteStore
 from recollect.testing import ScriptedModel, ScriptLine, call, says
 from recollect.view.initial_messages import instructions_message
 from recollect.view.view import View

@@ -26,7 +26,8 @@ from typing import IO, Any, NamedTuple, TypeVar
 from recollect.__main__ import main
 from recollect.entries import Body, Entry
 from recollect.store.contract import SessionInfo
-from recollect.store.sqlite import SqliteStore, open_store
+from recollect.store.open_store import open_store
+from recollect.store.sqlite import SqliteStore
 from recollect.workspace.project_identity import identify_project
 
 T = TypeVar("T")

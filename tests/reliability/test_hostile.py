@@ -33,7 +33,8 @@ from recollect.errors import (
     UnknownSession,
 )
 from recollect.store.contract import Project, SearchQuery
-from recollect.store.sqlite import SqliteStore, open_store
+from recollect.store.open_store import open_store
+from recollect.store.sqlite import SqliteStore
 from recollect.testing import model, user
 from tests.reliability.children import in_store
 from tests.reliability.hostile import LONG, STRINGS, bodies, deep

@@ -18,7 +18,7 @@ from recollect.errors import RecollectError
 from recollect.settings import store_path
 from recollect.store.contract import SessionInfo
 from recollect.store.ids import LAST
-from recollect.store.session_lookup import list_sessions, short_ids
+from recollect.store.session_lookup import SessionList, list_sessions, short_ids
 from recollect.store.sql_schema import refuse_foreign_file
 
 MAX_SESSIONS = 50
@@ -49,7 +49,7 @@ def _read_sessions(
     db = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)
     try:
         refuse_foreign_file(db, str(file))
-        found = list_sessions(db, current_project(), trashed=trashed)
+        found = list_sessions(db, SessionList(project=current_project(), trashed=trashed))
         short = short_ids(db, (session.id for session in found), ("sessions",))
     finally:
         db.close()

@@ -53,7 +53,7 @@ from recollect.session import Session, open_session
 from recollect.settings import Settings
 from recollect.store.contract import Project, SessionInfo, Store
 from recollect.store.ids import LAST
-from recollect.store.sqlite import open_store
+from recollect.store.open_store import open_store
 from recollect.text import one_line
 from recollect.transcripts.find_session import find_session, refuse_trashed
 from recollect.transcripts.import_result import ImportProgress, ImportResult

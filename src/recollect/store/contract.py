@@ -111,6 +111,10 @@ class Store(Protocol):
         it is named."""
         ...
 
+    async def project_of(self, session: str) -> Project | None:
+        """The project that a session belongs to, as it was last seen."""
+        ...
+
     async def counterparts(self, entry: Entry) -> tuple[Entry, ...]:
         """Of a result its call, of a call its results, as far as they are near."""
         ...
@@ -177,6 +181,12 @@ class Store(Protocol):
         """A new session with the same beginning; it belongs to the same owner if none is named."""
         ...
 
+    async def adopt(self, info: SessionInfo, project: Project | None) -> SessionInfo:
+        """Store a session as another store describes it: its id, times, title, owner, project and
+        the entry at which it was forked. One that is here gets the title, owner, project and time
+        in the trash; its entries and head are left alone."""
+        ...
+
     async def rename(self, session: str, title: str) -> SessionInfo: ...
 
     async def trash(self, session: str) -> SessionInfo: ...
@@ -200,6 +210,10 @@ class Store(Protocol):
         ...
 
     async def blob(self, digest: str) -> bytes: ...
+
+    async def blobs(self, *, after: str = "", limit: int = 1_000) -> tuple[str, ...]:
+        """The hashes of stored bytes in ascending order, long texts of entries among them."""
+        ...
 
     async def counts(self, counter: str, entries: Iterable[str]) -> dict[str, tuple[int, ...]]:
         """The cached token counts of these entries' parts, made by this counter."""

@@ -86,7 +86,11 @@ def _candidates(db: apsw.Connection, query: SearchQuery, match: str) -> Iterable
     JOIN sessions s ON s.session = l.session
     WHERE search MATCH ? AND s.trashed IS NULL
     """  # noqa: S608 - the number is a constant
-    wanted: dict[str, Any] = {" AND e.time >= ?": query.after, " AND e.time < ?": query.before}
+    wanted: dict[str, Any] = {
+        " AND e.time >= ?": query.after,
+        " AND e.time < ?": query.before,
+        " AND s.owner = ?": query.owner,
+    }
     if (project := query.project) is not None:
         project = Project(project) if isinstance(project, str) else project
         if (number := find_project(db, project)) is None:

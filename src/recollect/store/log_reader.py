@@ -76,6 +76,26 @@ class LogReader:
         rows, before = self._window(head, last, since)
         return self.verify(rows, before, mark=mark)
 
+    def page(self, head: int | None, start: int, limit: int) -> tuple[Entry, ...]:
+        """The entries of the path to `head` from position `start` on, counted from 0 at its root.
+        Segments know their depth, so only those with entries of the page are read."""
+        first, stop = max(start - 1, 0), start + limit  # the hash of the one before is needed
+        rows: list[EntryRow] = []
+        key, reached = head, stop
+        while key is not None and reached > first:
+            segment = key >> SEGMENT_BITS
+            base, reached = self._base_and_depth(segment)
+            floor = (segment << SEGMENT_BITS) + max(first - reached, 0)
+            top = min(key, (segment << SEGMENT_BITS) + stop - reached)
+            if floor < top:
+                found = list(self.db.execute(_RANGE, (floor, top, _NO_LIMIT)))
+                _check_run(found, top, floor)
+                rows += found
+            key = base
+        rows.reverse()
+        before, rows = (rows[0], rows[1:]) if start and rows else (None, rows)
+        return self.verify(rows, before, mark=False)
+
     def segment(self, segment: int, *, mark: bool) -> tuple[Entry, ...]:
         """Every entry written in a segment, whether or not a path still includes it."""
         rows = list(self.db.execute(_RANGE, (*segment_bounds(segment), _NO_LIMIT)))[::-1]
@@ -110,10 +130,13 @@ class LogReader:
         return rows, None
 
     def base(self, segment: int) -> int | None:
-        query = "SELECT base FROM lines WHERE line = ?"
-        found: list[tuple[int | None]] = list(self.db.execute(query, (segment,)))
+        return self._base_and_depth(segment)[0]
+
+    def _base_and_depth(self, segment: int) -> tuple[int | None, int]:
+        query = "SELECT base, depth FROM lines WHERE line = ?"
+        found: list[tuple[int | None, int]] = list(self.db.execute(query, (segment,)))
         if found:
-            return found[0][0]
+            return found[0]
         raise Damaged(f"segment {segment} of the log is missing")
 
     def _row(self, key: int | None) -> EntryRow | None:

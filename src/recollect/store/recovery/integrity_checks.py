@@ -52,7 +52,8 @@ def check_contents(writer: LogWriter, progress: Callable[[str], None]) -> list[F
 
 def check_row_checksums(db: apsw.Connection) -> list[Finding]:
     found = []
-    for table, (key, columns) in session_rows.CHECKSUMMED_COLUMNS.items():
+    for table, (key, _) in session_rows.CHECKSUMMED_COLUMNS.items():
+        columns = session_rows.checksummed_columns(db, table)
         query = f"SELECT {key}, seal, {columns} FROM {table}"  # noqa: S608 - our own names
         for number, checksum, *values in db.execute(query):
             if row_encoding.row_checksum(*values) != checksum:

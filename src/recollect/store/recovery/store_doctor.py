@@ -84,7 +84,7 @@ def repair_store(path: Path, progress: ReportProgress = _silent) -> DoctorReport
     if any(finding.place == "structure" for finding in before.findings):
         progress("building a new file from every readable row")
         done.append(_rebuild(path))
-    with closing(connect_to_store(path)) as db:
+    with closing(connect_to_store(path, migrate=True)) as db:
         writer = LogWriter(db)
         done += [_rescue(writer, path, aside) for aside in journal_rescue.damaged_journals(path)]
         done += quarantine.repair_rows(writer, progress)
