@@ -46,6 +46,11 @@ from recollect.view_loader import fold_stored, load_view
 class Session(SessionLog):
     """A handle on one session; made by a store."""
 
+    @property
+    def is_stored(self) -> bool:
+        """Whether what is appended outlives this handle."""
+        return True
+
     # --- the model's side --------------------------------------------------------------------
 
     def messages(
@@ -280,6 +285,10 @@ _STORES_NOTHING = "this handle is a scratch session, which stores nothing"
 
 class _ScratchSession(Session):
     """Stores nothing: entries get ids and times as in the store, and end with the handle."""
+
+    @property
+    def is_stored(self) -> bool:
+        return False
 
     async def _write(self, items: tuple[Body | Entry, ...]) -> tuple[Entry, ...]:
         entries: list[Entry] = []

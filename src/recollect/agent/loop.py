@@ -40,7 +40,6 @@ from recollect.agent.tool_calls import (
 )
 from recollect.codecs.wire_protocol import Declaration, Generation, RequestOptions
 from recollect.compaction.budget import Budget
-from recollect.entries import Message
 from recollect.errors import BadTool
 from recollect.models.model_protocol import Model
 from recollect.models.model_selection import CallModel
@@ -120,9 +119,7 @@ class Agent(msgspec.Struct, frozen=True):
                             yield event
             yield await run.finish()
 
-    async def run(
-        self, prompt: Prompt, session: Session | None = None
-    ) -> RunFinished:
+    async def run(self, prompt: Prompt, session: Session | None = None) -> RunFinished:
         """Run one prompt to its end: `.text`, `.usage` and `.session` of the result."""
         async with aclosing(self.stream(prompt, session)) as events:
             async for event in events:

@@ -129,9 +129,7 @@ class ActiveSession:
                     if choice.opened:
                         message = None  # the prompt is already in the log
 
-    async def run(
-        self, prompt: Prompt, options: RunOptions = DEFAULT_OPTIONS
-    ) -> RunResult:
+    async def run(self, prompt: Prompt, options: RunOptions = DEFAULT_OPTIONS) -> RunResult:
         async with aclosing(self.stream(prompt, options)) as events:
             async for event in events:
                 if isinstance(event, RunResult):
@@ -253,7 +251,7 @@ async def activate_session(
     settings, warn, effective = runtime.settings, runtime.door.warn, runtime.effective
     mirror = None
     own_hooks: tuple[Hook, ...] = ()
-    if settings.mirror:
+    if settings.mirror and session.is_stored:
         # late: most sessions have no mirror, and it brings every format along
         from recollect.agent.mirror_hook import mirror_hook
         from recollect.transcripts.mirror import Mirror

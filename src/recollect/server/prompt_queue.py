@@ -67,6 +67,10 @@ class PromptRun:
     def done(self) -> bool:
         return bool(self._events) and isinstance(self._events[-1], RunResult | RunFailed)
 
+    @property
+    def last_event(self) -> ServerEvent | None:
+        return self._events[-1] if self._events else None
+
     def publish(self, event: ServerEvent) -> None:
         self._events.append(event)
         news, self._news = self._news, asyncio.Event()
