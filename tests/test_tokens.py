@@ -8,10 +8,8 @@ from recollect.entries import FileRef, InlineData, Message, Text, Thought, ToolC
 from recollect.profiles import PROFILES, find_profile, is_known_model
 from recollect.tokens import (
     ESTIMATE,
-    MAX_CACHED_CHARACTERS,
     PDF_TOKENS,
     Calibration,
-    CountCache,
     counter_for,
     estimate_tokens,
     find_requested_tokens,
@@ -121,43 +119,6 @@ def test_calibration_learns_the_truth_and_shows_its_error() -> None:
 )
 def test_a_limit_that_an_error_names_is_understood(error: str, limit: int | None) -> None:
     assert find_token_limit(error) == limit
-
-
-def test_no_text_is_counted_twice_in_a_process() -> None:
-    counted: list[str] = []
-
-    def count(text: str) -> int:
-        counted.append(text)
-        return len(text)
-
-    cached = CountCache(count)
-    assert [cached(text) for text in ("one", "three", "one", "", "")] == [3, 5, 3, 0, 0]
-    assert counted == ["one", "three", ""]
-
-
-def test_the_count_that_was_not_used_for_longest_goes_first() -> None:
-    counted: list[str] = []
-
-    def count(text: str) -> int:
-        counted.append(text[0])
-        return len(text)
-
-    cached = CountCache(count)
-    large = "x" * (MAX_CACHED_CHARACTERS // 4)
-    for letter in "abcadaea":  # `a` is used again and again, `b` never
-        cached(letter + large)
-    assert counted == ["a", "b", "c", "d", "e"]
-
-
-def test_the_cache_of_counts_is_bounded() -> None:
-    cached = CountCache(len)
-    large = "x" * (MAX_CACHED_CHARACTERS // 4)
-    for number in range(20):
-        assert cached(f"{number}{large}") > len(large)
-    assert cached.size <= MAX_CACHED_CHARACTERS
-    assert cached("y" * (MAX_CACHED_CHARACTERS * 2)) == MAX_CACHED_CHARACTERS * 2
-    assert cached("z") == 1
-    assert cached.size < 1_000
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,8 @@
     ├── BadSettings             a settings file that cannot be used
     ├── AccessDenied            a client without the token or the right for this
     ├── ServerBusy              a server at one of its limits
+    ├── CannotListen            an address that a server cannot have
+    ├── MissingExtra            a command whose packages are not installed
     └── ModelError              a model could not be called, or did not reply
         ├── UnknownModel        no profile has this name
         ├── NoApiKey            the provider requires a key and none was found
@@ -235,6 +237,22 @@ class ServerBusy(RecollectError):
 
     def __init__(self, fact: str, remedy: str) -> None:
         super().__init__(f"{fact}; {remedy}")
+
+
+class CannotListen(RecollectError):
+    def __init__(self, address: str, why: str) -> None:
+        fact = f"cannot listen on {address}: {why[:1].lower()}{why[1:]}"
+        super().__init__(f"{fact}; choose another port, or stop what uses it")
+        self.address = address
+
+
+class MissingExtra(RecollectError):
+    def __init__(self, what: str, package: str, extra: str) -> None:
+        super().__init__(
+            f"{what} needs {package}, which is not installed; "
+            f"`pip install 'recollect[{extra}]'` brings it"
+        )
+        self.extra = extra
 
 
 class ModelError(RecollectError):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from recollect.codecs.automatic_calls import is_same_reply, unrecorded_calls
+from recollect.codecs.automatic_calls import is_same_reply, take_history, unrecorded_calls
 from recollect.codecs.encoder import encode
 from recollect.codecs.tool_names import has_made_name, original_names, rename_tools
 from recollect.codecs.wire_protocol import RequestOptions
@@ -100,7 +100,8 @@ def new_messages(view: View, form: WireName, items: Iterable[object]) -> NewMess
         more = decoded
         if history or _lack_names(decoded):  # else nothing is looked up in a long session
             recorded = [*_all_messages(view), *added]
-            more = (*unrecorded_calls(recorded, history), *decoded) if history else decoded
+            new = unrecorded_calls(recorded, history).messages if history else ()
+            more = (*new, *decoded)
             more = _with_names(form, recorded, more)
         added += more
     return NewMessages(tuple(added), repeated)
@@ -140,7 +141,7 @@ def _decode_sdk_item(
         history = next((found[key] for key in _AUTOMATIC if found.get(key)), None)
         contents = json.dumps({_MESSAGES[form]: history}).encode()
         sent = wire.decode_request(contents).messages if history and form == "gemini" else ()
-        return sent, (wire.decode_reply(raw),)
+        return sent, (take_history(wire.decode_reply(raw))[1],)
     try:
         request = {"model": model, "max_tokens": 1, _MESSAGES[form]: [found]}
         return (), wire.decode_request(json.dumps(request).encode()).messages

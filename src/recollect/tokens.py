@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import OrderedDict
 from collections.abc import Callable
-from contextlib import suppress
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -42,8 +40,6 @@ ASCII_WEIGHT = 0.25  # tokens for a character
 PDF_TOKENS = 25_800
 MEDIA_BYTES_PER_TOKEN = 500  # of sound and video: Gemini counts 32 and 290 tokens a second
 COUNTING_VERSION = 2  # raise it when counting changes: stored counts become void
-MAX_CACHED_CHARACTERS = 16_000_000  # of texts whose counts are cached
-CACHE_ENTRY_COST = 100  # of one text, in addition to its characters
 MIN_FACTOR, MAX_FACTOR = 0.5, 2.0  # of a calibration
 
 
@@ -114,7 +110,6 @@ ESTIMATE = Counter(estimate_tokens)
 
 
 @lru_cache(64)
-@lru_cache(64)
 def counter_for(model: str) -> Counter:
     """Exact where the vocabulary is public, else the estimate for the model."""
     profile = find_profile(model)
@@ -135,33 +130,13 @@ def _exact_count(vocabulary: str) -> CountText:
         except UnicodeEncodeError:  # lone surrogates
             return len(encode(text.encode("utf-8", "replace").decode()))
 
-    return CountCache(count)
+    return count
 
 
 @lru_cache(8)
 def _load_vocabulary(name: str) -> Callable[[str], list[int]]:
     # `ordinary`: a text that spells out a control token is still only text
     return Tokenizer.from_pretrained(name).encode_ordinary
-
-
-class CountCache:
-    """Caches counts of texts within a bound; the least recently used are evicted first."""
-
-    def __init__(self, count: CountText) -> None:
-        self._count, self._known, self.size = count, OrderedDict[str, int](), 0
-
-    def __call__(self, text: str) -> int:
-        found = self._known.get(text)
-        if found is not None:
-            with suppress(KeyError):  # another thread has just evicted it
-                self._known.move_to_end(text)
-            return found
-        found = self._known[text] = self._count(text)
-        self.size += len(text) + CACHE_ENTRY_COST
-        while self.size > MAX_CACHED_CHARACTERS and len(self._known) > 1:
-            unused, _ = self._known.popitem(last=False)
-            self.size -= len(unused) + CACHE_ENTRY_COST
-        return found
 
 
 class Calibration(msgspec.Struct, frozen=True):

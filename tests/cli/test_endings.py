@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -13,8 +15,9 @@ from recollect.entries import Message, Text, Thought, ToolCall
 from recollect.profiles import WireName
 from recollect.testing import ProviderLine, ScriptStep, call, faulty
 from tests.cli.model_server import path
-from tests.cli.provider import FORMATS, provider, run
+from tests.cli.provider import ENV, FORMATS, provider, run
 from tests.cli.runner import Cli
+from tests.cli.session_files import only_session
 
 WRITE = call("write_file", file_path="ran.txt", content="it ran")
 CONTENTS: dict[ReplyContent, tuple[ScriptStep, ...]] = {
@@ -26,6 +29,7 @@ CONTENTS: dict[ReplyContent, tuple[ScriptStep, ...]] = {
 SUBTYPES: dict[Outcome, str] = {
     "answer": "success",
     "calls": "success",
+    "continue": "success",
     "ask_again": "success",
     "interrupted": "error_interrupted",
     "cut_off": "error_cut_off",
@@ -86,7 +90,7 @@ def test_a_row_of_the_table_comes_to_what_it_says(cli: Cli, row: Row) -> None:
     if broken:
         assert [message.finish for message in kept] in (["interrupted"], [])
         assert bool(kept) or row.content == "nothing"
-    elif row.outcome in ("answer", "calls", "ask_again"):
+    elif row.outcome in ("answer", "calls", "continue", "ask_again"):
         assert done.result["result"] == (
             "Some words." if row.outcome == "answer" else "It is done."
         )
@@ -226,12 +230,35 @@ def test_nothing_is_printed_for_a_reply_that_says_nothing(
     assert "recollect: the model gave no answer in 3 replies in a row" in done.err
 
 
+@pytest.mark.parametrize("command", [("-p", "Hi."), ("ask", "Hi.")])
+def test_a_stream_that_was_cut_is_stored_and_the_command_that_continues_it_is_named(
+    cli: Cli, command: tuple[str, ...]
+) -> None:
+    with provider(cli, "openai", [faulty("Half", end="none")] * 2):
+        done = cli(*command, env=ENV)
+    assert done.code == 1
+    error, hint = done.err.splitlines()[-2:]
+    assert error.startswith("recollect: no complete reply")
+    resume = hint.removeprefix("everything so far is stored · `").removesuffix("` continues")
+    with provider(cli, "openai", ["Done."]) as server:
+        assert cli.ok(*shlex.split(resume)[1:], env=ENV).out == "Done.\n"
+    assert b"Half" in server.requests[0].body
+
+
+def test_a_question_that_is_not_stored_gets_no_such_hint(cli: Cli) -> None:
+    with provider(cli, "openai", [faulty("Half", end="none")] * 2):
+        done = cli("ask", "Hi.", "--no-session", env=ENV)
+    assert done.code == 1
+    assert "stored" not in done.err
+
+
 def test_a_program_that_asks_gets_a_document_for_a_failure_too(cli: Cli) -> None:
     with provider(cli, "openai", [faulty("Half", end="none")], repeat=True):
         done = cli("ask", "Hi.", "--json", env={"MY_KEY": "k"})
     assert (done.code, done.json["is_error"]) == (1, True)
     assert "broke off before its end" in done.json["result"]
     assert "no complete reply from 127.0.0.1" in done.err
+    assert done.json["session_id"] == only_session(cli)["id"]
 
 
 def test_a_reply_of_which_something_ran_is_progress(cli: Cli) -> None:
@@ -264,3 +291,30 @@ def test_the_calls_of_an_interrupted_reply_are_said_not_to_have_run(cli: Cli) ->
     with provider(cli, "openai", ["Done."], validate=True) as server:
         assert run(cli, "-c", "-p", "Go on.").code == 0
     assert b"interrupted before it was run" in server.requests[0].body
+
+
+def test_a_paused_turn_is_sent_back_as_it_is_and_goes_on(cli: Cli) -> None:
+    """Anthropic's `pause_turn`, with the blocks of a tool that Anthropic runs itself."""
+    search = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "x"}}
+    reply = {
+        "id": "m",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude",
+        "content": [{"type": "text", "text": "I look."}, search],
+        "stop_reason": "pause_turn",
+        "usage": {"input_tokens": 3, "output_tokens": 4},
+    }
+    paused = faulty(events=(json.dumps(reply),), stream=False)
+    with provider(cli, "anthropic", [paused, "Found."]) as server:
+        done = run(cli)
+    assert (done.code, done.result["result"], done.result["num_turns"]) == (0, "Found.", 2)
+    last = server.requests[1].json["messages"][-1]
+    assert last == {"role": "assistant", "content": reply["content"]}
+
+
+def test_a_server_that_pauses_for_ever_ends_with_the_turns(cli: Cli) -> None:
+    with provider(cli, "anthropic", [faulty("…", finish="pause_turn")], repeat=True) as server:
+        done = run(cli, "-p", "Hi.", "--max-turns", "3")
+    assert (done.code, done.result["subtype"]) == (53, "error_max_turns")
+    assert len(server.requests) == 3

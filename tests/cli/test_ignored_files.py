@@ -35,6 +35,39 @@ def project(cli: Cli) -> Path:
     return cli.project
 
 
+def test_links_to_ignored_files_are_as_hidden_as_the_files(cli: Cli, project: Path) -> None:
+    (project / "links").mkdir()
+    for name, target in {
+        "to_key": "../a.key",
+        "to_folder": "../hidden",
+        "to_log": "../x.log",
+        "to_shown": "../shown.txt",
+        "broken": "../nothing",
+    }.items():
+        (project / "links" / name).symlink_to(target)
+    calls = reply(
+        call("list_directory", id="a", path="links"),
+        call("list_directory", id="b", path="links", respect_git_ignore=False),
+        *(call("read_file", id=name, absolute_path=f"links/{name}")
+          for name in ("to_key", "to_folder/b.txt", "to_shown")),
+    )  # fmt: skip
+    with server(cli, calls, http(HELLO), window=WINDOW) as on:
+        cli.ok("-p", "Look at @links", env=ENV)
+    listed, with_git, key, folder, shown = outputs(on)
+    _, broken, to_shown, left_out = listed.splitlines()
+    assert (broken, to_shown) == ("broken -> ../nothing", "to_shown -> ../shown.txt")
+    for words in ("1 hidden by .recollectignore", "1 hidden by .geminiignore", "1 that git"):
+        assert words in left_out
+    assert "to_log -> ../x.log" in with_git
+    assert "to_key" not in with_git
+    assert "hidden by .recollectignore" in key
+    assert "hidden by .geminiignore" in folder
+    assert "1→a word" in shown
+    (tree,) = [text for text in texts(on) if "The folder @links" in text]
+    assert "to_shown" in tree
+    assert not any(name in tree for name in ("to_key", "to_log"))
+
+
 def test_listings_and_searches_leave_ignored_files_out_and_say_how_many(
     cli: Cli, project: Path
 ) -> None:

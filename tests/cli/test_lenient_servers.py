@@ -132,3 +132,20 @@ def test_a_glob_ignores_case_unless_it_is_asked_for_and_refuses_a_blank_pattern(
     assert "README.MD" in insensitive["content"]
     assert "README.MD" not in sensitive["content"]
     assert blank["is_error"]
+
+
+def test_a_pattern_that_is_the_path_of_a_file_means_that_file(cli: Cli) -> None:
+    for name in ("app/[id]/(x)/page.tsx", "file[1].txt"):
+        (cli.project / name).parent.mkdir(parents=True, exist_ok=True)
+        (cli.project / name).write_text("a word")
+    calls = (
+        call("glob", "g1", pattern="app/[id]/(x)/page.tsx"),
+        call("glob", "g2", pattern="file[1].txt"),
+        call("search_file_content", "s1", pattern="word", include="file[1].txt"),
+    )
+    with provider(cli, "openai", [faulty(*calls), "Done."]):
+        done = run(cli)
+    page, file, found = (line["content"] for line in done.of("tool_result"))
+    assert f"{cli.project}/app/[id]/(x)/page.tsx" in page
+    assert f"{cli.project}/file[1].txt" in file
+    assert "1→a word" in found

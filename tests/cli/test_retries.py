@@ -16,6 +16,7 @@ from tests.models.test_retry_classification import (
     METRIC,
     MINUTE,
     google,
+    info,
     quota,
     retry_info,
 )
@@ -77,14 +78,45 @@ def test_an_empty_account_at_openai_is_not_asked_again(cli: Cli) -> None:
     assert "the account has no credit left" in done.err
 
 
-def test_a_quota_that_is_used_up_leaves_the_work_to_the_fallback(cli: Cli) -> None:
-    first, reply = answers(google(BILLING, quota(DAY)), streamed=False)
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        ("429 Too Many Requests", google(BILLING, quota(DAY))),
+        ("404 Not Found", {"error": {"message": "no model retired-1", "status": "NOT_FOUND"}}),
+    ],
+)
+def test_a_model_without_quota_or_that_is_gone_leaves_the_work_to_the_fallback(
+    cli: Cli, status: str, error: object
+) -> None:
+    first = http(json.dumps(error).encode(), status, "application/json")
+    _, reply = answers(error, streamed=False)
     with server(cli, first, reply, more='wire = "gemini"\n') as on:
         file = cli.home / "settings.toml"
         spare = f'[models.spare]\nurl = "{on.url}"\nkey = "MY_KEY"\nwire = "gemini"\n'
         file.write_text(file.read_text() + spare + '[routing]\nfallback = ["spare"]\n')
         done = cli("-p", "hi", env=ENV)
     assert (done.code, done.out) == (0, "hello\n")
+    assert len(on.asked) == 2
+    assert "trying another model" in done.err
+
+
+@pytest.mark.parametrize("code", [None, "MODEL_CAPACITY_EXHAUSTED", "MODEL_CAPACITY_EXCEEDED"])
+def test_a_model_without_capacity_is_asked_again(cli: Cli, code: str | None) -> None:
+    words = "You have exhausted your capacity on this model."
+    error = google(words) if code is None else google("No capacity", info(code))
+    with server(cli, *answers(error, streamed=False), more='wire = "gemini"\n') as on:
+        done = cli("-p", "hi", env=ENV)
+    assert (done.code, done.out, len(on.asked)) == (0, "hello\n", 2)
+
+
+def test_an_error_with_commas_too_many_is_understood(cli: Cli) -> None:
+    error = json.dumps([google("The quota is gone", info("QUOTA_EXHAUSTED", model="m"))])
+    damaged = error.replace('"metadata"', '\n ,   "metadata"').encode()
+    first = http(damaged, "429 Too Many Requests", "application/json")
+    with server(cli, first, http(HELLO), more='wire = "gemini"\n') as on:
+        done = cli("-p", "hi", env=ENV)
+    assert (done.code, len(on.asked)) == (1, 1)
+    assert "The quota is gone; a quota of a day or longer is used up" in done.err
 
 
 _WIRES: tuple[WireName, ...] = ("openai", "anthropic", "gemini")

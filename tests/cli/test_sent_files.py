@@ -61,6 +61,61 @@ def test_binary_files_are_never_sent_as_text(cli: Cli, project: Path, door: tupl
     assert len(on.asked) == 1
 
 
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Look at @t.txt, then go on.",
+        "Look at @t.txt. Then go on.",
+        "Look at @t.txt; is it right?",
+        "Look at @t.txt! It matters.",
+        "What is in @t.txt? Tell me.",
+        "Look at @t.txt(the first part).",
+        "Use @t.txt) for it.",
+        "Look at @t.txt[0] for it.",
+        "Use @t.txt] for it.",
+        "Look at @t.txt{a: b}.",
+        "Use @t.txt} for it.",
+        "Show me @t.txt.",
+        "Show me @t.txt...",
+        "FAIL @t.txt:42:1 and @t.txt:50",
+        "Voir @t.txt\u202f; et @./t.txt\u00a0!",
+        "See @a\\ name.txt, it has a blank.",
+        'See @"a name.txt" too.',
+        "See @a\u202fname.txt too.",
+        "See @app/[id]/(x)/page.tsx now.",
+        "See @version.1.2.d.ts now.",
+        "See @odd$name&with#signs.txt now.",
+    ],
+)
+def test_a_mention_ends_where_the_path_does(cli: Cli, project: Path, prompt: str) -> None:
+    for name in (
+        "t.txt",
+        "a name.txt",
+        "a\u202fname.txt",
+        "app/[id]/(x)/page.tsx",
+        "version.1.2.d.ts",
+        "odd$name&with#signs.txt",
+    ):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text("plum\n")
+    with server(cli, http(HELLO), window=WINDOW) as on:
+        done = cli.ok("-p", prompt, env=ENV)
+    assert "left out" not in done.err
+    assert "1→plum" in "".join(texts(on))
+
+
+@pytest.mark.parametrize(
+    "prompt", ["a lone @", "mail me\\@plum.org", "\\@t.txt", "ask @UnknownAgent", "`@t.txt`"]
+)
+def test_a_sign_that_names_no_file_is_a_sign(cli: Cli, project: Path, prompt: str) -> None:
+    (project / "t.txt").write_text("plum\n")
+    with server(cli, http(HELLO), window=WINDOW) as on:
+        done = cli.ok("-p", f"{prompt} please", env=ENV)
+    assert "left out" not in done.err
+    assert "1→plum" not in "".join(texts(on))
+    assert f"{prompt} please" in "".join(texts(on))
+
+
 @pytest.mark.parametrize("door", DOORS)
 def test_mentions_that_fail_are_told_to_the_user_with_remedies_that_work(
     cli: Cli, project: Path, tmp_path: Path, door: tuple[str]

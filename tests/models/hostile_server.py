@@ -184,6 +184,10 @@ _EVENT = b'data: {"choices":[{"delta":{"content":"'
 _EVENT_STOP = b'"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
 _WIDE = "😀".encode()
 _GEMINI = b'data: {"candidates":[{"content":{"parts":[{"text":"'
+_HISTORY = b'data: {"automaticFunctionCallingHistory":[{"role":"model","parts":[{"text":"'
+_HISTORY_STOP = (
+    b'"}]}],"candidates":[{"content":{"parts":[{"text":"b"}]},"finishReason":"STOP"}]}\n\n'
+)
 _PARTS = b'{"text":"a"},' * 1_000
 _PICTURE = "iVBORw0KGgo" + "A" * 2_999_989
 
@@ -309,6 +313,19 @@ ATTACKS: dict[str, Attack] = {
         "openai", _whole(_OPENAI, 15_900_000, _WIDE + _STOP, "application/json")
     ),
     "event-just-refused": Attack("gemini", _whole(_GEMINI, 15_900_000, _WIDE + b'"}]}}]}\n\n')),
+    "history": Attack("gemini", _whole(_HISTORY, 15_900_000, _WIDE + _HISTORY_STOP)),
+    "histories": Attack(
+        "gemini",
+        _as(
+            lambda n: {
+                **gemini({"text": f"{n} ", "thought": n % 2 == 0}),
+                "automaticFunctionCallingHistory": [
+                    {"role": "model", "parts": [{"text": f"b{n}"}]}
+                ],
+            },
+            count,
+        ),
+    ),
     "json-calls": Attack(
         "anthropic",
         endless(
@@ -361,6 +378,7 @@ ATTACKS: dict[str, Attack] = {
 # The largest replies that are accepted: these are answered, and do no harm either.
 
 LARGE: dict[str, Attack] = {
+    "history": Attack("gemini", _whole(_HISTORY, 3_900_000, _WIDE + _HISTORY_STOP)),
     "event": Attack("openai", _whole(_EVENT, 7_900_000, _EVENT_STOP)),
     "event-wide": Attack("openai", _whole(_EVENT, 3_900_000, _WIDE + _EVENT_STOP)),
     "json": Attack("openai", _whole(_OPENAI, 7_900_000, _STOP, "application/json")),

@@ -15,6 +15,7 @@ from recollect.errors import (
     ContextOverflow,
     ModelError,
     ProviderBusy,
+    ProviderFailed,
     Unreachable,
 )
 from recollect.loop_detection import JUDGE_INSTRUCTION, parse_judgement
@@ -240,12 +241,14 @@ def test_a_classifier_that_takes_too_long_passes() -> None:
     [
         (Unreachable("example.org", "no route"), True),
         (ProviderBusy("overloaded", 529), True),
+        (ProviderFailed("models/old is not found", 404), True),
+        (ProviderFailed("a field is missing", 400), False),
         (ApiKeyRefused("wrong key", 401, "KEY"), False),
         (ContextOverflow("too long", 400), False),
         (BadReply("a page"), False),
     ],
 )
-def test_a_model_is_down_when_it_is_unreachable_or_overloaded(
+def test_a_model_is_down_when_it_is_unreachable_overloaded_or_not_there(
     error: ModelError, expected: bool
 ) -> None:
     assert is_down(error) is expected

@@ -1,7 +1,7 @@
 """What is retried, what ends the run, and after which delay: by what the provider says.
 
-The cases of Google are those that Gemini CLI's own tests decide; `docs/formats.md` names the few in
-which we differ. Each is played as an error response and as an error inside a stream.
+The cases of Google are those that the tests of Gemini CLI 0.61.0 decide; `docs/formats.md` names
+the few in which we differ. Each is played as an error response and as an error inside a stream.
 """
 
 from __future__ import annotations
@@ -50,6 +50,12 @@ def wrapped(error: dict[str, Any], indent: int | None = None) -> dict[str, Any]:
     return {"error": {"code": 429, "message": json.dumps(error, indent=indent), "details": []}}
 
 
+def raw_wrapped(said: str) -> dict[str, Any]:
+    """An error in the message of another, with line breaks in its strings that JSON forbids."""
+    inner = '{"error": {"code": 429, "message": "' + said + '", "details": [{"detail": "?"}]}}'
+    return {"error": {"code": 429, "message": inner, "status": "Too Many Requests"}}
+
+
 MINUTE = "GenerateRequestsPerMinutePerProjectPerModel-FreeTier"
 DAY = "GenerateRequestsPerDayPerProjectPerModel-FreeTier"
 ORDINARY = google(
@@ -62,6 +68,8 @@ FROM_GOOGLE: list[tuple[dict[str, Any], Expected]] = [
     (ORDINARY, 56.0),
     (wrapped(ORDINARY), 56.0),
     (wrapped(wrapped(ORDINARY, 2), 2), 56.0),
+    (raw_wrapped("limit: 2\nPlease retry in 44.5s."), 44.5),
+    (raw_wrapped("limit: 0\nPlease retry in 44.5s."), "stop"),
     (google("Too many requests", retry_info("45.123s")), 45.123),
     (google("Too many requests", retry_info("300s")), 300.0),
     (google("Too many requests", retry_info("301s")), "stop"),
@@ -91,6 +99,10 @@ FROM_GOOGLE: list[tuple[dict[str, Any], Expected]] = [
     (google("x", info("QUOTA_EXHAUSTED"), retry_info("0.5s")), "stop"),
     (google("Resource has been exhausted", info("INSUFFICIENT_G1_CREDITS_BALANCE")), "stop"),
     (google("No capacity available", info("MODEL_CAPACITY_EXHAUSTED"), retry_info("9s")), 9.0),
+    (google("x", info("MODEL_CAPACITY_EXCEEDED")), None),
+    (google("You have exhausted your capacity on this model."), None),
+    (google("x", info("RATE_LIMIT_EXCEEDED")), None),
+    (google("Quota exceeded, limit: 0", code=503), "stop"),
     (google("x", {" @type": "odd", "violations": [{"quotaId": DAY}]}), "stop"),
     (google(f"litellm: {{'quotaId': '{DAY}', 'retryDelay': '9s'}}"), "stop"),
     (google(f"litellm: {{'quotaId': '{MINUTE}', 'retryDelay': '9s'}}"), 9.0),

@@ -250,6 +250,6 @@ def test_however_much_is_recorded_the_rest_is_new(
         given_ = ToolResult(call_id=id_, name=name, content=told)
         whole.append(Message(role="user", parts=(given_,)))
     recorded = whole[: known + 1]
-    new = unrecorded_calls(recorded, whole)
+    new = unrecorded_calls(recorded, whole).messages
     assert shape(new) == shape(whole[known + 1 :])
-    assert unrecorded_calls([*recorded, *new], whole) == []
+    assert unrecorded_calls([*recorded, *new], whole) == ((), 0)

@@ -99,3 +99,17 @@ def test_all_stored_bytes_can_be_listed(play: Play[None]) -> None:
             assert (await store.blob(digest)).startswith(b"content")
 
     play(story)
+
+
+def test_a_store_says_how_much_it_holds(play: Play[None]) -> None:
+    async def story(store: Store) -> None:
+        await grown(store, "one", "two")
+        await store.trash((await store.create(owner="anna")).id)
+        await store.put(b"content")
+        facts = await store.facts()
+        held = {"sessions": 1, "trashed_sessions": 1, "owners": 1, "entries": 2, "contents": 1}
+        assert {name: facts[name] for name in held} == held
+        assert facts["kind"]
+        assert isinstance(facts["format"], int)
+
+    play(story)

@@ -30,6 +30,11 @@ from recollect.tools.glob_pattern import parse_glob
         ("\\*", "*", True),
         ("\\*", "a", False),
         ("./a", "a", True),
+        ("file[1].txt", "file[1].txt", True),
+        ("file[1].txt", "file1.txt", True),
+        ("app/[id]/(x)/page.tsx", "app/[id]/(x)/page.tsx", True),
+        ("app/[id]/*.tsx", "app/[id]/page.tsx", False),
+        ("a{1,2}", "a{1,2}", True),
     ],
 )
 def test_globs_match_what_users_expect(pattern: str, path: str, fits: bool) -> None:

@@ -111,6 +111,12 @@ def test_positions_lead_back_to_the_text_and_never_into_a_break(text: str) -> No
         (codecs.BOM_UTF32_BE + "Hello, 世界! 🌍".encode("utf-32-be"), True),
         (b"", True),
         (b"Hello\0world", False),
+        (b"He\0llo" + bytes(5), False),
+        (b"AB\x01\x02\x03\x04\x05CD\x06", False),
+        (b"\x80" * 128, False),  # nothing of it could be read
+        ("char REPLACEMENT = '\ufffd';\n".encode(), True),
+        ("\ufffd\ufffd hello \u4e16\u754c \U0001f600\n".encode(), True),
+        (b"\xef\xbb", True),  # the beginning of a byte order mark
         (bytes(range(1, 11)), False),
         (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", False),
         (b'<?xml version="1.0"?>\n<AdapterType Name="A"/>\n', True),

@@ -68,6 +68,7 @@ MAX_ATTEMPTS = 4  # to send a request that fits
 _REASONS: dict[Outcome, StopReason] = {
     "answer": "answered",
     "calls": "turns",
+    "continue": "turns",
     "ask_again": "turns",
     "interrupted": "interrupted",
     "cut_off": "cut_off",

@@ -30,6 +30,7 @@ from recollect.entries import (
     ToolResult,
 )
 from recollect.errors import ModelError
+from recollect.models.automatic_calls_record import separate_automatic_calls
 from recollect.models.http_model import HttpModel
 from recollect.models.model_calls import send
 from recollect.models.model_protocol import Model, Retrying, partial_of
@@ -105,7 +106,7 @@ async def exchange(
         await asyncio.gather(session.append(request, on_conflict="fork"), session.save_counts())
     else:
         await session.append(request, on_conflict="fork")
-    recorder, message = _ReplyRecorder(session), Message(role="model")
+    recorder, message = _ReplyRecorder(session, model, options), Message(role="model")
     yield ReplyStarted(recorder.id)
     try:
         async with aclosing(send(model, session.view(), options)) as events:
@@ -128,7 +129,7 @@ async def exchange(
         await uncancellable(recorder.store_partial(None, ""))
         raise
     try:
-        await recorder.store(message)
+        message = await recorder.store(message)
     except asyncio.CancelledError:  # it is stored; its calls will not be run
         await uncancellable(mark_calls_not_run(session, message))
         raise
@@ -173,8 +174,8 @@ def _results_not_run(reply: Message, left_open: frozenset[str] = frozenset()) ->
 class _ReplyRecorder:
     """Stores a reply: drafts while it streams, then the whole message or what came of it."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, session: Session, model: Model, options: RequestOptions) -> None:
+        self._session, self._model, self._options = session, model, options
         self.id = new_id()
         self._so_far = ReplyAssembly()
         self._drafted = time.monotonic()
@@ -198,15 +199,22 @@ class _ReplyRecorder:
             await self._session.draft(message, self.id)
         self._drafted = time.monotonic()
 
-    async def store(self, message: Message) -> None:
+    async def store(self, message: Message) -> Message:
+        """The reply as it was stored: after the calls that the server ran by itself."""
+        earlier, message = self._separate(message)
         entry = Entry(self.id, None, now(), message)
-        await self._session.append(entry, on_conflict="fork")
+        await self._session.append(*earlier, entry, on_conflict="fork")
+        return message
+
+    def _separate(self, message: Message) -> tuple[tuple[Body, ...], Message]:
+        view, model, options = self._session.view(), self._model, self._options
+        return separate_automatic_calls(message, view, model, options)
 
     async def store_partial(self, partial: Message | None, reason: str) -> None:
         """Store what arrived as interrupted, and the reason as a note."""
-        message = partial or self._so_far.message()
+        earlier, message = self._separate(partial or self._so_far.message())
         self._so_far = ReplyAssembly()  # it may be large
-        items: list[Body | Entry] = []
+        items: list[Body | Entry] = [*earlier]
         if message.parts:
             interrupted = msgspec.structs.replace(message, finish="interrupted")
             items.append(Entry(self.id, None, now(), interrupted))

@@ -33,9 +33,9 @@ from recollect.cli.console import (
 from recollect.cli.display_text import format_cost, pluralize, sanitize
 from recollect.cli.main import FAILED
 from recollect.cli.options import NO_SYSTEM, command, json_and_store_options, read_prompt
-from recollect.cli.run_documents import failure_document
 from recollect.cli.short_ids import shorten_session_id
 from recollect.cli.store_access import use_runtime
+from recollect.cli.stored_session import StoredSession, print_stored
 from recollect.codecs.fixes import Fix
 from recollect.codecs.wire_protocol import Delta, Generation
 from recollect.entries import Message, Thought
@@ -45,9 +45,10 @@ from recollect.models.resolve import ResolvedModel
 from recollect.profiles import EMBEDDED_MODEL, compute_cost
 from recollect.redaction import redact
 from recollect.runtime.prompt_run import RunEvent, RunOptions, RunResult, RunStarted
+from recollect.runtime.run_documents import failure_document
 from recollect.runtime.runtime import Door, Runtime
 from recollect.store.ids import LAST
-from recollect.store.sqlite import SqliteStore
+from recollect.store.store_address import StoreAddress
 
 # Besides the problem that the run itself names.
 _STOP_NOTES = {
@@ -135,7 +136,7 @@ class AskResult(NamedTuple):
 )
 @click.option("--no-session", is_flag=True, help="Store nothing.")
 @json_and_store_options
-def ask(*, words: tuple[str, ...], file: Path | None, **given: Any) -> None:
+def ask(*, words: tuple[str, ...], file: StoreAddress | None, **given: Any) -> None:
     """Ask a model one question."""
     options = AskOptions(read_prompt(words), **given)
     if options.continued is not None and options.no_session:
@@ -145,16 +146,17 @@ def ask(*, words: tuple[str, ...], file: Path | None, **given: Any) -> None:
     if options.system and options.continued is not None:
         raise click.UsageError(NO_SYSTEM)
     printer = _AnswerPrinter(stream=options.streams)
+    stored = StoredSession('recollect ask --session {} "…"', file, persists=not options.no_session)
     door = Door(warn=print_warning, download_progress=download_progress())
-    work, make = partial(_ask, options, printer), options.continued is None
+    work, make = partial(_ask, options, printer, stored), options.continued is None
     with tempfile.TemporaryDirectory() if options.no_session else nullcontext() as temporary:
         file = Path(temporary) / "recollect.db" if temporary is not None else file
         try:
             result = use_runtime(file, work, make=make, door=door)
         except RecollectError as error:
-            if options.as_json:
-                print_json(failure_document("error", sanitize(redact(str(error))), ""))
-            raise
+            printer.end()
+            _report_failure(error, options, stored)
+            raise SystemExit(FAILED) from None
         finally:
             printer.end()
     _print_result(result, options)
@@ -162,23 +164,26 @@ def ask(*, words: tuple[str, ...], file: Path | None, **given: Any) -> None:
         raise SystemExit(FAILED)
 
 
-async def _ask(options: AskOptions, printer: _AnswerPrinter, runtime: Runtime) -> AskResult:
+async def _ask(
+    options: AskOptions, printer: _AnswerPrinter, stored: StoredSession, runtime: Runtime
+) -> AskResult:
     """A prompt for the agent without tools: the same road as `-p`."""
     # a missing key or attachment is reported before anything is stored
     await runtime.check_model(options.run)
     question = await runtime.prompt_message(options.question, options.attachments)
     session, origin = await runtime.open_session(options.continued, prompt=options.question)
+    await stored.follow(session.id, runtime.store)
     started, message = time.monotonic(), Message(role="model")
     async with (
         runtime.activate(session, origin) as active,
         aclosing(active.stream(question, options.run)) as events,
     ):
         async for event in events:
+            await stored.follow(session.id, runtime.store)
             printer.event(event)
             if isinstance(event, ReplyFinished):
                 message = event.message
             elif isinstance(event, RunResult):
-                assert isinstance(runtime.store, SqliteStore)
                 short = await shorten_session_id(runtime.store, session.id)
                 seconds, model, done = time.monotonic() - started, event.model, event.finished
                 return AskResult(
@@ -232,6 +237,15 @@ class _AnswerPrinter:
         if text or self._has_status:
             show_status(text)
         self._has_status = bool(text)
+
+
+def _report_failure(error: RecollectError, options: AskOptions, stored: StoredSession) -> None:
+    if options.as_json:
+        session = "" if options.no_session else stored.id
+        print_json(failure_document("error", sanitize(redact(str(error))), session))
+    print_error(str(error))
+    if not options.as_json:
+        print_stored(stored)
 
 
 def _print_result(result: AskResult, options: AskOptions) -> None:

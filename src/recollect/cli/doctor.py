@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -11,10 +12,16 @@ import msgspec
 from recollect.cli.console import paint, print_json, print_lines, show_status
 from recollect.cli.display_text import display_width, format_value, one_line, pad, pluralize
 from recollect.cli.options import command, json_and_store_options
-from recollect.errors import CannotOpen
-from recollect.settings import store_path
+from recollect.errors import BadSettings, CannotOpen
+from recollect.settings import load_settings
 from recollect.store.recovery.integrity_checks import Finding
 from recollect.store.recovery.store_doctor import DoctorReport, examine_store, repair_store
+from recollect.store.store_address import (
+    StoreAddress,
+    default_address,
+    hide_password,
+    parse_address,
+)
 from recollect.text import format_size
 
 MAX_ENTRY_IDS = 8
@@ -26,11 +33,9 @@ MAX_ENTRY_IDS = 8
 )
 @click.option("--repair", is_flag=True, help="Repair what can be repaired; nothing is deleted.")
 @json_and_store_options
-def doctor(*, repair: bool, as_json: bool, file: Path | None) -> int:
+def doctor(*, repair: bool, as_json: bool, file: StoreAddress | None) -> int:
     """Check the store; exit code 1 if something is wrong."""
-    path = file or store_path()
-    if file is not None and not file.exists():
-        raise CannotOpen(str(file), "there is no such file")
+    path = _file(file)
     try:
         report = (repair_store if repair else examine_store)(path, show_status)
     finally:
@@ -41,6 +46,22 @@ def doctor(*, repair: bool, as_json: bool, file: Path | None) -> int:
     else:
         print_lines(_lines(report, wrong))
     return 1 if wrong else 0
+
+
+def _file(given: StoreAddress | None) -> Path:
+    address = parse_address(given) if given else default_address(_users_setting())
+    if not isinstance(address, Path):
+        why = "`recollect doctor` checks SQLite files; `recollect store status` shows a database"
+        raise CannotOpen(hide_password(address), why)
+    if given is not None and not address.exists():
+        raise CannotOpen(str(given), "there is no such file")
+    return address
+
+
+def _users_setting() -> str:
+    with suppress(BadSettings):  # they are not what is to be checked here
+        return load_settings().store
+    return ""
 
 
 def _lines(report: DoctorReport, wrong: list[Finding]) -> Iterator[str]:

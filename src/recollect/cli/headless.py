@@ -11,7 +11,6 @@ import shutil
 import sys
 from contextlib import aclosing
 from pathlib import Path
-from shlex import quote
 from signal import SIGINT, SIGTERM, raise_signal, signal
 from typing import Any, Literal, TypeAlias
 
@@ -34,13 +33,8 @@ from recollect.cli.denial_notes import denial_notes
 from recollect.cli.display_text import format_cost, one_line, pluralize, sanitize, truncate
 from recollect.cli.main import BAD_SETTINGS, FAILED, INTERRUPTED
 from recollect.cli.reduction_notes import reduction_notes
-from recollect.cli.run_documents import (
-    event_document,
-    failure_document,
-    result_document,
-    result_text,
-)
 from recollect.cli.store_access import use_runtime
+from recollect.cli.stored_session import StoredSession, print_stored
 from recollect.codecs.wire_protocol import Delta
 from recollect.errors import (
     ApiKeyRefused,
@@ -61,9 +55,15 @@ from recollect.runtime.prompt_run import (
     RunResult,
     RunStarted,
 )
+from recollect.runtime.run_documents import (
+    event_document,
+    failure_document,
+    result_document,
+    result_text,
+)
 from recollect.runtime.runtime import Door, Overrides, Runtime
-from recollect.store.contract import Store
 from recollect.store.ids import LAST
+from recollect.store.store_address import StoreAddress
 from recollect.tools.tool import BAD_CALL_STATUS
 
 # the exit codes that other agents use for the same
@@ -90,11 +90,11 @@ class HeadlessOptions(msgspec.Struct, frozen=True):
 class Reporter:
     """Reports progress: JSON lines on stdout, or notes and a status line on stderr."""
 
-    def __init__(self, options: HeadlessOptions, file: Path | None) -> None:
-        self.session: str = ""
-        self.short: str = ""  # the short id of the session
+    def __init__(self, options: HeadlessOptions, file: StoreAddress | None) -> None:
+        persists = options.store_persists
+        self.session = StoredSession('recollect -r {} -p "…"', file, persists=persists)
         self.reduced: list[ContextReduced] = []
-        self._options, self._file = options, file
+        self._options = options
         self._received = 0  # characters of the current reply
 
     def event(self, event: RunEvent) -> None:
@@ -121,23 +121,10 @@ class Reporter:
             if not isinstance(event, ReplyFinished | RunFinished | RunResult):
                 show_status(WAITING_STATUS)
 
-    async def begin_session(self, session: str, store: Store) -> None:
-        """The session that a run goes on in: its own, or a fork of it."""
-        if session != self.session:
-            self.session = session
-            self.short = (await store.short_session_ids([session]))[session]
-
-    def resume_hint(self) -> str:
-        """The command that continues this session."""
-        if not self.session or not self._options.store_persists:
-            return ""
-        store = f" --store {quote(str(self._file))}" if self._file is not None else ""
-        return f'`recollect -r {self.short}{store} -p "…"` continues'
-
 
 def run_agent(
     prompt: str,
-    file: Path | None,
+    file: StoreAddress | None,
     *,
     session: str | None,
     latest: bool,
@@ -157,7 +144,7 @@ def run_agent(
     return run_headless(HeadlessOptions(prompt, continued, fork, format, run, overrides), file)
 
 
-def run_headless(options: HeadlessOptions, file: Path | None) -> int:
+def run_headless(options: HeadlessOptions, file: StoreAddress | None) -> int:
     """The exit code."""
     reporter = Reporter(options, file)
     before = signal(SIGTERM, _raise_interrupt)
@@ -165,8 +152,8 @@ def run_headless(options: HeadlessOptions, file: Path | None) -> int:
         result = _run_in_store(options, reporter, file)
     except KeyboardInterrupt:
         if options.format != "text":
-            _print_json_line(failure_document("interrupted", "stopped", reporter.session))
-        print_note(" · ".join(filter(None, ("stopped", reporter.resume_hint()))))
+            _print_json_line(failure_document("interrupted", "stopped", reporter.session.id))
+        print_note(" · ".join(filter(None, ("stopped", reporter.session.resume_hint()))))
         return INTERRUPTED
     except RecollectError as error:
         return _report_failure(error, options, reporter)
@@ -180,14 +167,16 @@ def run_headless(options: HeadlessOptions, file: Path | None) -> int:
             print_error(_redacted(result.finished.problem))
         for note in denial_notes(result.denials):
             print_note(note)
-        parts = (*_usage_parts(document), reporter.resume_hint())
+        parts = (*_usage_parts(document), reporter.session.resume_hint())
         print_note(" · ".join(filter(None, parts)))
     else:
         _print_json_line(document)
     return _EXIT_CODES.get(result.finished.reason, FAILED)
 
 
-def _run_in_store(options: HeadlessOptions, reporter: Reporter, file: Path | None) -> RunResult:
+def _run_in_store(
+    options: HeadlessOptions, reporter: Reporter, file: StoreAddress | None
+) -> RunResult:
     async def work(runtime: Runtime) -> RunResult:
         return await _run(runtime, options, reporter)
 
@@ -206,13 +195,13 @@ async def _run(runtime: Runtime, options: HeadlessOptions, reporter: Reporter) -
     session, origin = await runtime.open_session(
         options.session, fork=options.fork, prompt=options.prompt
     )
-    await reporter.begin_session(session.id, runtime.store)
+    await reporter.session.follow(session.id, runtime.store)
     async with (
         runtime.activate(session, origin) as active,
         aclosing(active.stream(prompt, options.run)) as events,
     ):
         async for event in events:
-            await reporter.begin_session(session.id, runtime.store)
+            await reporter.session.follow(session.id, runtime.store)
             reporter.event(event)
             if isinstance(event, RunResult):
                 return event
@@ -222,10 +211,9 @@ async def _run(runtime: Runtime, options: HeadlessOptions, reporter: Reporter) -
 def _report_failure(error: RecollectError, options: HeadlessOptions, reporter: Reporter) -> int:
     if options.format == "text":
         print_error(str(error))
-        if hint := reporter.resume_hint():
-            print_note(f"everything so far is stored · {hint}")
+        print_stored(reporter.session)
     else:
-        _print_json_line(failure_document("error", _redacted(str(error)), reporter.session))
+        _print_json_line(failure_document("error", _redacted(str(error)), reporter.session.id))
     return exit_code_for(error)
 
 

@@ -18,11 +18,14 @@ from recollect.entries import FileRef, InlineData, Message, Text, Thought, ToolC
 
 # answer       the run ends with this text: the only success
 # calls        its complete calls are run, and a call that was cut off is told
+# continue     the reply is sent back as it is, and the model goes on
 # ask_again    the model is told what was wrong and asked again
 # interrupted  kept as far as it came; nothing of it is run
 # cut_off      kept; it ended at the output limit
 # blocked      kept; the provider's rules ended it
-Outcome: TypeAlias = Literal["answer", "calls", "ask_again", "interrupted", "cut_off", "blocked"]
+Outcome: TypeAlias = Literal[
+    "answer", "calls", "continue", "ask_again", "interrupted", "cut_off", "blocked"
+]
 ReplyContent: TypeAlias = Literal["calls", "text", "thoughts", "nothing"]
 
 FINISH_WORDS: Mapping[str, Mapping[str, Finish]] = {
@@ -31,8 +34,10 @@ FINISH_WORDS: Mapping[str, Mapping[str, Finish]] = {
         "eos": "stop",
         "eos_token": "stop",  # Hugging Face TGI
         "stop_sequence": "stop",
+        "stop_token": "stop",
         "end_turn": "stop",
         "complete": "stop",  # Cohere
+        "done": "stop",
         "length": "length",
         "max_tokens": "length",
         "model_length": "length",  # Mistral
@@ -72,6 +77,7 @@ FINISH_WORDS: Mapping[str, Mapping[str, Finish]] = {
         "max_tokens": "length",
         "model_context_window_exceeded": "length",
         "refusal": "safety",
+        "pause_turn": "pause",
     },
 }
 OUTCOMES: Mapping[Finish, Mapping[ReplyContent, Outcome]] = {
@@ -92,6 +98,13 @@ OUTCOMES: Mapping[Finish, Mapping[ReplyContent, Outcome]] = {
     # asked again, it would be blocked again
     "safety": dict.fromkeys(("calls", "text", "thoughts", "nothing"), "blocked"),
     "malformed_call": dict.fromkeys(("calls", "text", "thoughts", "nothing"), "ask_again"),
+    # the provider stopped a long turn of its own tools for a moment
+    "pause": {
+        "calls": "calls",
+        "text": "continue",
+        "thoughts": "continue",
+        "nothing": "continue",
+    },
     "other": {
         "calls": "calls",
         "text": "interrupted",

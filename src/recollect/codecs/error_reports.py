@@ -4,6 +4,7 @@
 under "error", a bare sentence, a flat object, a list of one, and an error that a gateway wrapped as
 JSON text into the message of its own. It believes structure before prose: codes, types, reasons,
 Google's `RetryInfo` and `QuotaFailure`. Any value is accepted; depth and length are bounded.
+`load_error` reads the text of one, with raw line breaks in strings and commas too many.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -23,6 +25,7 @@ _MAX_WRAPPED = 4  # errors inside each other
 _MAX_ITEMS = 50  # details, and violations of one
 _MAX_WORD = 200  # characters of a code
 _MAX_CODE = 1_000_000  # of one that is a number
+_STRAY_COMMAS = re.compile(r",(?:\s{0,100},)+")  # Google's gateway was seen to insert them
 _NO_LIMIT = re.compile(r"\blimit: {0,4}0(?!\.?\d)")  # "limit: 0", and not "limit: 0.5"
 # in words, from gateways that quote the provider's error as text
 _QUOTA_IN_WORDS = re.compile(r"\bquotaid[\\\"']{0,6} {0,4}[:=] {0,4}[\\\"']{0,6}([\w-]{1,200})")
@@ -67,11 +70,17 @@ def _unwrap(words: str, depth: int) -> ErrorReport | None:
     """The error that a message holds as JSON text."""
     if depth >= _MAX_WRAPPED or not words[:100].lstrip().startswith(("{", "[")):
         return None
-    try:
-        value = json.loads(words, strict=False)
-    except (ValueError, RecursionError):
-        return None
+    value = load_error(words)
     return read_error(value, depth + 1) if isinstance(value, dict | list) else None
+
+
+def load_error(text: str) -> Any:
+    """The JSON of an error; None for any other text."""
+    with suppress(ValueError, RecursionError):
+        return json.loads(text, strict=False)
+    with suppress(ValueError, RecursionError):
+        return json.loads(_STRAY_COMMAS.sub(",", text), strict=False)
+    return None
 
 
 def _read_fields(words: str, outer: dict[str, Any], inner: dict[str, Any]) -> ErrorReport:

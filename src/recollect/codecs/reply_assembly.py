@@ -35,6 +35,7 @@ from recollect.entries import (
 )
 from recollect.errors import BadReply
 
+AUTOMATIC_CALLS = "automatic_calls"  # a key of a reply's `extra`, until they are messages
 _CALL_NAMES = (b"partial_json", b"arguments", b"functionCall", b"tool_calls", b"content_block")
 _PIECE = 50  # bytes that a piece takes beside its text
 _MANY = 8_192  # pieces that wait to be joined
@@ -100,6 +101,7 @@ class ReplyAssembly:
         self.finish_word = ""  # the provider's own word for the end, where ours says less
         self.finish_message = ""  # what the provider said about the end
         self.usage: Usage | None = None
+        self.automatic_calls = ""  # that the server ran, with their results: JSON
         self.deltas: list[Delta] = []
         self._open: _PartialText | None = None  # may still grow
         self._pieces = 0  # of calls, in the event that is being read
@@ -178,6 +180,12 @@ class ReplyAssembly:
         self._append(part)
         self._open = None
 
+    def restart(self, parts: Iterable[Part]) -> None:
+        """Go on with these parts of what came; the limits still count the others."""
+        self._parts, self._open, self._calls = [], None, 0
+        for part in parts:
+            self.add(part)
+
     def _append(self, part: _PartialText | PartialCall | Part) -> None:
         if len(self._parts) >= MAX_PARTS:
             raise refuse(MAX_PARTS, "parts")
@@ -224,6 +232,8 @@ class ReplyAssembly:
     def message(self) -> Message:
         ending = {FINISH_WORD: self.finish_word, FINISH_MESSAGE: self.finish_message}
         said = {key: text for key, text in ending.items() if text}
+        if self.automatic_calls:
+            said[AUTOMATIC_CALLS] = self.automatic_calls
         parts = (p.part() if isinstance(p, _PartialText | PartialCall) else p for p in self._parts)
         return Message(
             role="model",

@@ -21,7 +21,9 @@ Effort: TypeAlias = Literal["", "none", "low", "medium", "high"]
 # How a reply ended, in one vocabulary; `codecs/endings.py` has the providers' words for it. Empty:
 # the end never came. `other`: for a reason that is unknown here. Where the provider's own word says
 # more, it stays in the message's `extra` under "finish_reason".
-Finish: TypeAlias = Literal["", "stop", "length", "calls", "safety", "malformed_call", "other"]
+Finish: TypeAlias = Literal[
+    "", "stop", "length", "calls", "safety", "malformed_call", "pause", "other"
+]
 NO_PARAMETERS = '{"type":"object","properties":{}}'
 
 

@@ -7,16 +7,13 @@ sent.
 
 from __future__ import annotations
 
-import json
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from typing import Any
 
 import httpx2
 
-from recollect.codecs.error_reports import ErrorReport, read_error
+from recollect.codecs.error_reports import ErrorReport, load_error, read_error
 from recollect.codecs.provider_errors import bad_reply_from, make_printable, provider_error_from
 from recollect.codecs.requested_delays import wait_in_headers
 from recollect.errors import ApiKeyRefused, ProviderBusy, ProviderFailed, QuotaExhausted
@@ -66,7 +63,7 @@ def describe_exception(error: Exception, settings: TransportSettings) -> tuple[s
     """Why a request failed, and whether to try again. The exception's own text is never used: it
     may quote a header."""
     if isinstance(error, httpx2.ConnectError):
-        return next(_connect_reasons(error), "no connection could be made"), False
+        return next(_connect_reasons(error), ("no connection could be made", False))
     reason = next((_REASONS[kind] for kind in _REASONS if isinstance(error, kind)), None)
     if reason is None:
         return BROKEN, True
@@ -75,8 +72,9 @@ def describe_exception(error: Exception, settings: TransportSettings) -> tuple[s
     return sentence, isinstance(error, httpx2.TimeoutException)
 
 
-def _connect_reasons(error: BaseException) -> Iterator[str]:
-    """From what the operating system or TLS said, wherever in the chain of causes it is."""
+def _connect_reasons(error: BaseException) -> Iterator[tuple[str, bool]]:
+    """From what the operating system or TLS said, wherever in the chain of causes it is, and
+    whether that may pass: a line that broke, unlike an address or a server that is wrong."""
     chain = [error]
     for step in chain:
         grouped = step.exceptions if isinstance(step, BaseExceptionGroup) else ()
@@ -84,20 +82,22 @@ def _connect_reasons(error: BaseException) -> Iterator[str]:
         chain += [cause for cause in causes if cause is not None and len(chain) < 50]
         match step:
             case ssl.SSLCertVerificationError():
-                yield f"its certificate is not trusted ({step.verify_message})"
+                yield f"its certificate is not trusted ({step.verify_message})", False
+            case ssl.SSLEOFError() | ConnectionResetError() | BrokenPipeError():
+                yield "the connection broke while it was made", True
             case ssl.SSLError():
-                yield "no secure connection could be agreed on (TLS)"
+                # OpenSSL names the reason in several ways, all with these words
+                broken = "BAD_RECORD_MAC" in (step.reason or "")
+                yield "no secure connection could be agreed on (TLS)", broken
             case socket.gaierror():
-                yield "the host is unknown"
+                yield "the host is unknown", False
             case ConnectionRefusedError():
-                yield "nothing answers there (the connection was refused)"
+                yield "nothing answers there (the connection was refused)", False
 
 
 def read_error_body(body: bytes) -> ErrorReport:
     """What the body says, in any of the usual formats."""
-    value: Any = None
-    with suppress(ValueError, RecursionError):
-        value = json.loads(body)
+    value = load_error(body.decode("utf-8", "replace").removeprefix("\ufeff"))
     if isinstance(value, dict | list | str) and (report := read_error(value)).said:
         return report
     # of other text, what it looks like; a delay in its words is understood nevertheless

@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from recollect.codecs.automatic_calls import put_history, take_history
 from recollect.codecs.encoder import EncodedRequest, Encoder
 from recollect.codecs.endings import content_of, judge_reply
 from recollect.codecs.fixes import Fix
@@ -39,7 +40,7 @@ from recollect.models.model_protocol import ModelEvent, RequestMessages, Retryin
 from recollect.models.resolve import ResolvedModel, build_wire, fill_options
 from recollect.models.retry import FailedAttempt, judge_error, refuses_tools, retry_delay
 from recollect.models.role_order import CALLS_IN_TEXT, ROLES_ALTERNATE, is_about_role_order
-from recollect.models.transport import HttpClient, HttpResponse, TransportFailed
+from recollect.models.transport import HttpClient, HttpResponse, IdleConnections, TransportFailed
 from recollect.settings import TransportSettings
 
 # The address and key of a server that this process runs; called before each attempt.
@@ -62,10 +63,12 @@ class HttpModel:
         transport: TransportSettings = TransportSettings(),  # noqa: B008 - a frozen value
         *,
         locate: LocateServer | None = None,
+        connections: IdleConnections | None = None,  # shared with other models
     ) -> None:
         self.chosen, self.transport = chosen, transport
         self.text_tools = chosen.profile.tools == "text"
-        self.client = HttpClient(transport)
+        self._connections = connections
+        self.client = HttpClient(transport, connections)
         self.is_local = locate is not None  # a server of this process, located for each attempt
         self._locate = locate
         self._local_key: ApiKey | None = None
@@ -96,7 +99,7 @@ class HttpModel:
         await self.aclose()
 
     async def aclose(self) -> None:
-        client, self.client = self.client, HttpClient(self.transport)
+        client, self.client = self.client, HttpClient(self.transport, self._connections)
         await client.aclose()
 
     async def stream(
@@ -299,7 +302,7 @@ class _Attempt:
     def _finish(self, message: Message, *, whole: bool = False) -> Sequence[ModelEvent]:
         """The reply, if it has an end. One that came whole has it in being complete, unless the
         provider says otherwise."""
-        if whole and not message.finish and not message.extra:
+        if whole and not message.finish and not take_history(message)[1].extra:
             finish = "calls" if content_of(message) == "calls" else "stop"
             message = msgspec.structs.replace(message, finish=finish)
         if not message.finish:
@@ -318,8 +321,10 @@ class _Attempt:
 
     def _own(self, message: Message) -> Message:
         """With the model's name, and without a key in the server's word for its end."""
+        history, message = take_history(message)
         extra = redact(message.extra, self._model.secrets) if message.extra else ""
-        return msgspec.structs.replace(message, model=self._model.name, extra=extra)
+        message = msgspec.structs.replace(message, model=self._model.name, extra=extra)
+        return put_history(message, history)
 
     def _unreachable(self, why: str) -> Unreachable:
         answered = self._response is not None

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from recollect.entries import Message, Text
-from recollect.errors import BadReply, ModelError, ProviderBusy, Unreachable
+from recollect.errors import BadReply, ModelError, ProviderBusy, ProviderFailed, Unreachable
 from recollect.loop_detection import (
     JUDGE_INSTRUCTION,
     JUDGE_MESSAGES,
@@ -27,6 +27,7 @@ from recollect.view.projections import last_prompt, routing_window
 from recollect.view.view import View
 
 SIDE_CALL_TIMEOUT = 10.0  # seconds
+_NOT_FOUND = 404  # the status for a model that the provider does not have
 _MAX_REASON = 200  # characters of a reason or a failure
 _MAX_MESSAGE = 4_000  # characters of a message that the classifier gets
 
@@ -134,8 +135,9 @@ def classifier_prompt(options: Sequence[ModelOption]) -> str:
 
 
 def is_down(error: ModelError) -> bool:
-    """Whether to use another model, because this one is unreachable or overloaded."""
-    return isinstance(error, Unreachable | ProviderBusy)
+    """Whether to use another model, because this one is unreachable, overloaded or not there."""
+    missing = isinstance(error, ProviderFailed) and error.status == _NOT_FOUND
+    return missing or isinstance(error, Unreachable | ProviderBusy)
 
 
 async def call_judge(view: View, call: CallModel, timeout: float = SIDE_CALL_TIMEOUT) -> str:

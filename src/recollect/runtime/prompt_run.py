@@ -110,7 +110,11 @@ class ActiveSession:
     ) -> AsyncGenerator[RunEvent, None]:
         """Run a prompt, after those before it; a `RunResult` is the last event."""
         async with self._turn:
-            message = await self.runtime.prompt_message(prompt, options.attachments)
+            message: Message | Sequence[Body | Entry] | None
+            if prompt is None or isinstance(prompt, str | Message):
+                message = await self.runtime.prompt_message(prompt, options.attachments)
+            else:
+                message = prompt
             choice, denials = _ModelChoice(self, options), list[PermissionDenial]()
             while True:
                 try:

@@ -9,7 +9,7 @@ the settings in force. `prepare` shows that request without sending it.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from copy import copy
 from functools import cached_property
@@ -27,11 +27,12 @@ from recollect.codecs.encoder import EncodedRequest
 from recollect.codecs.wire_protocol import Declaration, RequestOptions
 from recollect.compaction.budget import Budget, calibrate_budget
 from recollect.compaction.proposal import OnRound, Proposal, ignore_round
-from recollect.entries import Body, Entry, Message
+from recollect.entries import Message
 from recollect.errors import BadSettings, RecollectError
 from recollect.models.http_model import HttpModel
 from recollect.models.open_model import open_model
 from recollect.models.resolve import ResolvedModel
+from recollect.models.transport import IdleConnections
 from recollect.profiles import is_known_model
 from recollect.runtime.coding_agent import (
     LazyCommands,
@@ -54,6 +55,7 @@ from recollect.settings import Settings
 from recollect.store.contract import Project, SessionInfo, Store
 from recollect.store.ids import LAST
 from recollect.store.open_store import open_store
+from recollect.store.store_address import default_address
 from recollect.text import one_line
 from recollect.transcripts.find_session import find_session, refuse_trashed
 from recollect.transcripts.import_result import ImportProgress, ImportResult
@@ -111,6 +113,7 @@ class Runtime:
         self.store, self.folders, self.effective, self.door = store, folders, effective, door
         self.curation = CurationPolicy.from_settings(effective.settings)
         self._projects: dict[str, Project] = {}  # by folder: git takes its time
+        self._connections = IdleConnections()  # to providers, for the next prompt
 
     @cached_property
     def project(self) -> Project:
@@ -166,6 +169,16 @@ class Runtime:
 
         return await import_file(self.store, file, project=self._project_of, progress=progress)
 
+    async def import_upload(self, file: Path, owner: str) -> ImportResult:
+        """Import a session file that a client sent. Its session belongs to this project, because
+        the folder that the file names is the client's."""
+        # late: it loads every format
+        from recollect.transcripts.session_import import import_file
+
+        return await import_file(
+            self.store, file, project=lambda _folder: self.project, owner=owner
+        )
+
     def _project_of(self, folder: str) -> Project:
         if not folder:
             return self.project
@@ -182,12 +195,17 @@ class Runtime:
         await self.open_model(options.model, kind=options.kind).aclose()
 
     def open_model(self, name: str = "", *, kind: AgentKind = "agent") -> HttpModel:
-        progress = self.door.download_progress
-        return open_model(name, self.settings, for_agent=kind == "agent", progress=progress)
+        return open_model(
+            name,
+            self.settings,
+            for_agent=kind == "agent",
+            progress=self.door.download_progress,
+            connections=self._connections,
+        )
 
     async def prompt_message(
-        self, prompt: Prompt, attachments: tuple[Path, ...] = ()
-    ) -> Message | Sequence[Body | Entry] | None:
+        self, prompt: str | Message | None, attachments: tuple[Path, ...] = ()
+    ) -> Message | None:
         """The user's message for a prompt, with the files that it mentions and has attached."""
         if not isinstance(prompt, str):
             return prompt
@@ -286,6 +304,10 @@ class Runtime:
     def _agent(self, model: HttpModel, options: RunOptions, hooks: Hooks | None = None) -> Agent:
         return build_agent(model, self.workspace(LazyCommands(self.effective), hooks), options)
 
+    async def aclose(self) -> None:
+        """Close the connections to providers; the store is its opener's."""
+        await self._connections.aclose()
+
     def workspace(self, commands: LazyCommands, hooks: Hooks | None = None) -> Workspace:
         return Workspace(
             self.folders,
@@ -333,15 +355,19 @@ async def open_runtime(
     door: Door = Door(),  # noqa: B008 - a frozen value
     overrides: Overrides = Overrides(),  # noqa: B008 - a frozen value
 ) -> AsyncIterator[Runtime]:
-    """The runtime for a folder, by default the current one, and a store, by default the user's."""
+    """The runtime for a folder, by default the current one, and a store by its path or URL, by
+    default the user's."""
     held: list[str] = []  # a store that cannot be opened is one sentence
     quiet = msgspec.structs.replace(door, warn=held.append)
     found = _resolve_folder(Path.cwd() if folder is None else folder, quiet, overrides)
-    async with open_store(store) as opened:
+    address = store if store is not None else default_address(found[1].settings.store)
+    async with open_store(address) as opened:
         for warning in held:
             door.warn(warning)
+        runtime = Runtime(opened, *found, door)
         try:
-            yield Runtime(opened, *found, door)
+            yield runtime
         finally:
+            await runtime.aclose()
             for warning in opened.warnings:
                 door.warn(warning)

@@ -64,6 +64,11 @@ class PromptRun:
         self._approvals: dict[str, asyncio.Future[tuple[bool, str]]] = {}
 
     @property
+    def length(self) -> int:
+        """How many events there are so far."""
+        return len(self._events)
+
+    @property
     def done(self) -> bool:
         return bool(self._events) and isinstance(self._events[-1], RunResult | RunFailed)
 
@@ -105,7 +110,8 @@ class PromptRun:
 
     async def approve(self, request: ApprovalRequest) -> bool:
         """Ask the clients; without an answer in time the answer is no."""
-        approval, answer = new_id(), asyncio.get_running_loop().create_future()
+        approval = new_id()
+        answer: asyncio.Future[tuple[bool, str]] = asyncio.get_running_loop().create_future()
         self._approvals[approval] = answer
         expires = now() + int(self.approval_seconds * 1000)
         self.publish(ApprovalRequested(approval, request, expires))

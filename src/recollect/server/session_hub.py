@@ -34,7 +34,7 @@ class HubLimits(msgspec.Struct, frozen=True):
 
     queued: int = 20  # prompts waiting in one session
     running: int = 1_000  # prompts at the same time, in all sessions
-    finished: int = 200  # runs kept in memory for readers that come back
+    kept_events: int = 50_000  # of ended runs, in memory for readers that come back
     idle_seconds: float = 30.0  # until the commands and hooks of a session are closed
     approval_seconds: float = 300.0
 
@@ -54,11 +54,18 @@ class HubCounts(msgspec.Struct):
 class SessionHub:
     """Finds sessions for clients, and runs their prompts."""
 
-    def __init__(self, runtime: Runtime, limits: HubLimits = HubLimits()) -> None:  # noqa: B008
-        self.runtime, self.limits, self.counts = runtime, limits, HubCounts()
+    def __init__(
+        self,
+        runtime: Runtime,
+        limits: HubLimits = HubLimits(),  # noqa: B008 - a frozen value
+        model: str = "",  # of prompts that name none; empty: the settings choose
+    ) -> None:
+        self.runtime, self.limits, self.model = runtime, limits, model
+        self.counts = HubCounts()
         self._workers: dict[str, _SessionWorker] = {}
         self._runs: dict[str, PromptRun] = {}  # by id, those that are not done
-        self._finished: deque[PromptRun] = deque(maxlen=limits.finished)
+        self._finished: deque[PromptRun] = deque()
+        self._kept_events = 0
         self._scratch_tasks = set[asyncio.Task[None]]()
         self._closing = False
 
@@ -108,10 +115,16 @@ class SessionHub:
             owner=who.owner, limit=limit, before=before, trashed=trashed
         )
 
-    async def create(self, who: Identity, title: str = "") -> SessionInfo:
+    async def create(
+        self,
+        who: Identity,
+        title: str = "",
+        *,
+        id: str | None = None,  # noqa: A002
+    ) -> SessionInfo:
         who.require("chat")
         project = self.runtime.project
-        return await self.store.create(project=project, title=title, owner=who.name)
+        return await self.store.create(project=project, title=title, id=id, owner=who.name)
 
     async def open(self, session: SessionInfo) -> Session:
         """A handle on a session that `find` gave."""
@@ -130,6 +143,8 @@ class SessionHub:
     ) -> PromptRun:
         """Accept a prompt for a session that `find_writable` gave. `can_approve`: the client shows
         approval requests to a user and sends the answer."""
+        if not options.model and self.model:
+            options = msgspec.structs.replace(options, model=self.model)
         seconds = self.limits.approval_seconds if can_approve else 0.0
         run = PromptRun(session.id, prompt, options, owner=who.name, approval_seconds=seconds)
         self._check_limits(who)
@@ -144,6 +159,8 @@ class SessionHub:
         self, who: Identity, session: Session, prompt: Prompt, options: RunOptions
     ) -> PromptRun:
         """Run a prompt at once in a scratch session: nothing of it is stored."""
+        if not options.model and self.model:
+            options = msgspec.structs.replace(options, model=self.model)
         run = PromptRun(session.id, prompt, options, owner=who.name, approval_seconds=0.0)
         self._check_limits(who)
         self._count(run)
@@ -187,6 +204,9 @@ class SessionHub:
         """A worker has ended this run."""
         self._runs.pop(run.id, None)
         self._finished.append(run)
+        self._kept_events += run.length
+        while self._kept_events > self.limits.kept_events:
+            self._kept_events -= self._finished.popleft().length
 
     def settle(self, run: PromptRun, failed: RunFailed | None) -> None:
         """A run has ended, with its result if it has not failed: tell its readers, and count."""

@@ -7,11 +7,15 @@ writes nothing: that is the whole concurrency model. An append that returned is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 
 from recollect.entries import Body, Entry, Message, Source
+
+# what to do with entries that are not as they were written: raise `Damaged`, or put a note in place
+# of each
+OnDamage: TypeAlias = Literal["refuse", "mark"]
 
 
 class Project(msgspec.Struct, frozen=True):
@@ -151,6 +155,7 @@ class Store(Protocol):
         at: str | None = None,
         last: int | None = None,
         since: str | None = None,
+        damaged: OnDamage = "refuse",
     ) -> tuple[Entry, ...]:
         """Root to head (or to `at`); only the newest `last`, or only those after `since`."""
         ...
@@ -167,7 +172,7 @@ class Store(Protocol):
         seconds. Appends of this process are noticed at once, those of others within a second."""
         ...
 
-    async def tree(self, session: str) -> tuple[Entry, ...]:
+    async def tree(self, session: str, *, damaged: OnDamage = "refuse") -> tuple[Entry, ...]:
         """Every entry ever appended to the session, on all branches, parents first."""
         ...
 
@@ -230,6 +235,10 @@ class Store(Protocol):
     async def rank(self, query: SearchQuery, *, length: int = 600) -> SearchResult:
         """Entries that have all words, then those that come nearest, each with a passage of about
         `length` characters. A session's hits include what it inherited as a fork."""
+        ...
+
+    async def facts(self) -> dict[str, int | str]:
+        """For people: what kind of store it is, its format, and how much it holds."""
         ...
 
     async def close(self) -> None: ...

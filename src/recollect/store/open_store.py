@@ -10,9 +10,11 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import overload
 
-from recollect.settings import store_path
+from recollect.errors import CannotOpen
+from recollect.settings import load_settings
 from recollect.store.contract import Store
 from recollect.store.sqlite import SqliteStore, open_sqlite
+from recollect.store.store_address import default_address, hide_password, parse_address
 
 
 @overload
@@ -21,4 +23,18 @@ def open_store(where: Path) -> AbstractAsyncContextManager[SqliteStore]: ...
 def open_store(where: Path | str | None = None) -> AbstractAsyncContextManager[Store]: ...
 def open_store(where: Path | str | None = None) -> AbstractAsyncContextManager[Store]:
     """Open the store at `where` (by default the user's own), and close it at the end."""
-    return open_sqlite(Path(where) if where is not None else store_path())
+    address = default_address(load_settings().store) if where is None else parse_address(where)
+    return open_sqlite(address) if isinstance(address, Path) else _open_database(address)
+
+
+def _open_database(url: str) -> AbstractAsyncContextManager[Store]:
+    try:
+        # late: psycopg is an extra, and takes 100 ms to load
+        from recollect.store.postgres.postgres_store import (  # type: ignore[import-not-found, unused-ignore]
+            open_postgres,
+        )
+    except ModuleNotFoundError as error:
+        why = f"{error.name} is missing; `pip install 'recollect[postgres]'` brings it"
+        raise CannotOpen(hide_password(url), why) from error
+    opened: AbstractAsyncContextManager[Store] = open_postgres(url)
+    return opened

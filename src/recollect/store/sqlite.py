@@ -14,7 +14,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 from types import EllipsisType
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from recollect.entries import Body, Entry, Message, Source, Title, check
 from recollect.errors import (
@@ -28,7 +28,14 @@ from recollect.errors import (
 )
 from recollect.store import drafts, row_encoding, search_index, session_rows, wal_journal
 from recollect.store.append_watch import AppendWatch, read_heads
-from recollect.store.contract import Project, SearchHit, SearchQuery, SearchResult, SessionInfo
+from recollect.store.contract import (
+    OnDamage,
+    Project,
+    SearchHit,
+    SearchQuery,
+    SearchResult,
+    SessionInfo,
+)
 from recollect.store.exchange_rows import read_counterparts
 from recollect.store.full_text_search import search_entries
 from recollect.store.group_commit import GroupCommitter, translate_error
@@ -46,10 +53,10 @@ from recollect.store.session_lookup import (
     short_ids,
 )
 from recollect.store.session_rows import NewSession
+from recollect.store.store_facts import read_facts
 from recollect.store.token_count_cache import read_counts, write_counts
 
 T = TypeVar("T")
-OnDamage = Literal["refuse", "mark"]
 LONG_BATCH = 200  # items; larger appends run in the writer's thread
 
 
@@ -317,6 +324,9 @@ class SqliteStore:
         """Bring the search index up to the last entry."""
         while await self._read(lambda r: search_index.is_behind(r.db)):
             await self._commit.run_exclusively(search_index.index_slice)
+
+    async def facts(self) -> dict[str, int | str]:
+        return await self._read(lambda r: read_facts(r.db, self.file))
 
     async def close(self) -> None:
         self.closed = True

@@ -17,7 +17,7 @@ from recollect.tools.ignored_files import LeftOut, refuse_hidden
 from recollect.tools.resolve_path import quote
 from recollect.tools.safe_open import CheckedFile, open_folder
 from recollect.tools.tool import ToolFailed
-from recollect.workspace.hidden_paths import read_ignore_rules
+from recollect.workspace.hidden_paths import IgnoreSource, find_link_hider, read_ignore_rules
 
 MAX_SHOWN = 1_000  # names in a listing
 MAX_LISTED = 1_000_000  # names of a folder that a listing looks at
@@ -50,6 +50,7 @@ class _FolderScan:
 
     def __init__(self, opened: CheckedFile, roots: Sequence[Path], *, use_git: bool) -> None:
         self._descriptor = opened.descriptor
+        self._folder, self._roots, self._use_git = opened.path, roots, use_git
         self._rules, self._names = read_ignore_rules(opened.path, roots, use_git=use_git)
         self.folders = self.files = 0
         self.more = ""
@@ -59,13 +60,21 @@ class _FolderScan:
         with os.scandir(self._descriptor) as entries:
             for entry in islice(entries, MAX_LISTED):
                 is_folder = entry.is_dir(follow_symlinks=False)
-                if hider := self._rules.hider((*self._names, entry.name), folder=is_folder):
+                if hider := self._find_hider(entry, is_folder=is_folder):
                     self.left_out.add(hider)
                     continue
                 self.folders += is_folder
                 self.files += not is_folder
                 yield not is_folder, entry.name
             self.more = "more than " if next(entries, None) else ""
+
+    def _find_hider(self, entry: os.DirEntry[str], *, is_folder: bool) -> IgnoreSource | None:
+        """What hides a name, or the file that a link of this name leads to."""
+        hider = self._rules.hider((*self._names, entry.name), folder=is_folder)
+        if hider is None and entry.is_symlink():
+            link = self._folder / entry.name
+            return find_link_hider(link, self._roots, use_git=self._use_git)
+        return hider
 
 
 def _describe_entry(folder: int, name: str, *, is_folder: bool) -> str:

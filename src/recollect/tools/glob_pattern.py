@@ -1,7 +1,8 @@
 """Matches paths against a glob, in linear time whatever the pattern.
 
 A model writes the patterns, so they may be hostile. Segments between two slashes mean what they
-mean in an ignore file, and share its linear matching.
+mean in an ignore file, and share its linear matching. A path with brackets or braces in its names
+also matches itself: `app/[id]/page.tsx` is what web frameworks call a file.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ def parse_glob(pattern: str, *, ignore_case: bool = False) -> GlobPattern:
     if len(pattern) > MAX_PATTERN:
         raise ValueError(f"a pattern has at most {MAX_PATTERN:,} characters")
     flags = re.IGNORECASE if ignore_case else re.NOFLAG
-    return GlobPattern(
-        tuple(_compile_segments(choice, flags) for choice in _expand_braces(pattern))
-    )
+    choices = [_compile_segments(choice, flags) for choice in _expand_braces(pattern)]
+    if "[" in pattern or "{" in pattern:
+        choices.append(tuple(re.compile(re.escape(text), flags) for text in _split(pattern)))
+    return GlobPattern(tuple(choices))
 
 
 def _expand_braces(pattern: str) -> tuple[str, ...]:
@@ -55,8 +57,11 @@ def _expand_braces(pattern: str) -> tuple[str, ...]:
 
 
 def _compile_segments(glob: str, flags: re.RegexFlag) -> tuple[re.Pattern[str] | None, ...]:
-    texts = [text for text in glob.split("/") if text not in ("", ".")]
-    return tuple(None if text == "**" else _compile_segment(text, flags) for text in texts)
+    return tuple(None if text == "**" else _compile_segment(text, flags) for text in _split(glob))
+
+
+def _split(glob: str) -> list[str]:
+    return [text for text in glob.split("/") if text not in ("", ".")]
 
 
 def _compile_segment(text: str, flags: re.RegexFlag) -> re.Pattern[str]:

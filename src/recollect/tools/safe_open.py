@@ -36,6 +36,7 @@ _FILE_KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
     stat.S_IFDIR: "a folder",
+    stat.S_IFREG: "a file",
     stat.S_IFLNK: "a link",
 }
 

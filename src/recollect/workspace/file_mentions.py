@@ -22,6 +22,7 @@ from recollect.workspace.folder_tree import render_folder_tree
 from recollect.workspace.hidden_paths import find_hider
 from recollect.workspace.media_types import media_type
 from recollect.workspace.safe_files import (
+    FileContent,
     ReadRefused,
     RefusalKind,
     decode_content,
@@ -29,7 +30,12 @@ from recollect.workspace.safe_files import (
     resolve_inside,
     resolve_named,
 )
-from recollect.workspace.untrusted_text import find_mentions, one_line, strip_invisible
+from recollect.workspace.untrusted_text import (
+    find_mentions,
+    one_line,
+    shorter_paths,
+    strip_invisible,
+)
 
 MAX_MENTIONS = 20
 MAX_WARNINGS = 10  # about mentions; the last one counts the rest
@@ -72,6 +78,24 @@ async def attachment_parts(files: Sequence[Path]) -> tuple[Part, ...]:
     return await asyncio.to_thread(_read_attachments, tuple(files))
 
 
+async def uploaded_parts(files: Sequence[tuple[str, bytes]]) -> tuple[Part, ...]:
+    """Files that a server's client sent, by name; `BadInput` if one cannot go to a model."""
+    return await asyncio.to_thread(_read_uploads, tuple(files))
+
+
+def _read_uploads(files: tuple[tuple[str, bytes], ...]) -> tuple[Part, ...]:
+    parts: list[Part] = []
+    room = RemainingRoom()
+    for name, data in files:
+        read = _content_parts(name, FileContent(Path(), data, len(data)), room, whole=True)
+        if isinstance(read, ReadRefused):
+            remedy = _REMEDIES[read.kind]
+            raise BadInput(f"cannot attach {one_line(name)}: {read.why}; {remedy}")
+        parts += read
+        room = _reduce(room, read)
+    return tuple(parts)
+
+
 def _read_attachments(files: tuple[Path, ...]) -> tuple[Part, ...]:
     parts: list[Part] = []
     room = RemainingRoom()
@@ -104,8 +128,12 @@ def _read_mentions(
     named = tuple(dict.fromkeys(mention.path for mention in find_mentions(prompt)))
     failed: list[str] = []
     warnings: list[str] = []
-    for path in named[:MAX_MENTIONS]:
-        read = _read(path, roots, room)
+    seen: set[str] = set()
+    for mentioned in named[:MAX_MENTIONS]:
+        path, read = _read_as_meant(mentioned, roots, room)
+        if path in seen:
+            continue
+        seen.add(path)
         if not isinstance(read, ReadRefused):
             parts += read
             room = _reduce(room, read)
@@ -141,6 +169,20 @@ def _warn_bounded(warnings: Sequence[str], warn: Callable[[str], None]) -> None:
         warn(warning)
     if len(warnings) > MAX_WARNINGS:
         warn(f"{len(warnings) - MAX_WARNINGS} more of the mentioned files were left out")
+
+
+def _read_as_meant(
+    named: str, roots: tuple[Path, ...], room: RemainingRoom
+) -> tuple[str, tuple[Part, ...] | ReadRefused]:
+    """What a mention names, and its parts: if nothing has that name, then without line numbers or
+    a bracket at its end."""
+    read = _read(named, roots, room)
+    if isinstance(read, ReadRefused) and read.kind == "missing":
+        for shorter in shorter_paths(named):
+            again = _read(shorter, roots, room)
+            if not isinstance(again, ReadRefused) or again.kind != "missing":
+                return shorter, again
+    return named, read
 
 
 def _read(
@@ -180,6 +222,12 @@ def _file(
     found = read_inside(path, roots, MAX_BYTES)
     if isinstance(found, ReadRefused):
         return found
+    return _content_parts(named, found, room, whole=whole)
+
+
+def _content_parts(
+    named: str, found: FileContent, room: RemainingRoom, *, whole: bool
+) -> tuple[Part, ...] | ReadRefused:
     if mime := media_type(found.data):
         if len(found.data) > room.bytes:
             return ReadRefused("the files before it have used up the room for media", "full")

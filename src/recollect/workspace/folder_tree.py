@@ -1,9 +1,10 @@
 """The folder tree that a model is shown: breadth-first, bounded, the same for the same folders.
 
 At most `limit` items, in alphabetical order. Ignored folders, links to folders, and folders beyond
-the limit are shown as `name/...`; ignored files are left out; `...` marks a folder that was cut.
-Unreadable folders are skipped. However large, deep or circular a tree is, at most `MAX_LOOKS` of
-its names are read; of a folder with more than that none is shown, since any choice would be chance.
+the limit are shown as `name/...`; ignored files and links to them are left out; `...` marks a
+folder that was cut. Unreadable folders are skipped. However large, deep or circular a tree is, at
+most `MAX_LOOKS` of its names are read; of a folder with more than that none is shown, since any
+choice would be chance.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from recollect.workspace.hidden_paths import IgnoreRules, read_ignore_rules
+from recollect.workspace.hidden_paths import IgnoreRules, find_link_hider, read_ignore_rules
 from recollect.workspace.untrusted_text import one_line
 
 MAX_ITEMS = 200
@@ -87,6 +88,9 @@ def _fill(
     for name, is_folder, is_link in items:
         names = (*at.names, name)
         ignored = at.rules.ignores(names, folder=is_folder)
+        if is_link and not ignored:
+            top = at.rules.top
+            ignored = find_link_hider(top.joinpath(*names), (top,)) is not None
         if ignored and not is_folder:
             continue
         if used == room:

@@ -194,6 +194,17 @@ def find_hider(
     return None
 
 
+def find_link_hider(
+    link: Path, roots: Collection[Path], *, use_git: bool = True
+) -> IgnoreSource | None:
+    """The ignore file that hides what a link leads to, if that is in one of the roots."""
+    real = Path(os.path.realpath(link))
+    tops = [Path(os.path.realpath(root)) for root in roots]
+    if real in tops or not any(real.is_relative_to(top) for top in tops):
+        return None
+    return find_hider(real, roots, use_git=use_git)
+
+
 def _rules_at_top(
     folder: Path, roots: Collection[Path], *, use_git: bool
 ) -> tuple[IgnoreRules, list[str]]:

@@ -23,7 +23,9 @@ _MAX_CONTROLS = 0.3  # share of control characters in UTF-8 text
 _MAX_STRAY_CONTROLS = 0.02  # and in bytes that are not UTF-8, where compressed data has a tenth
 _STRAYS_PER_CHARACTER = 4  # sequences that are UTF-8 by chance are rarer than this
 _MAX_WESTERN_RUN = 3  # Windows-1252 has its letters beyond ASCII one by one, other encodings do not
+_MIN_READABLE = 0.01  # share of visible ASCII where the rest is shown as �
 _CONTROLS = bytes({*range(32), 127} - set(b"\t\n\r\f\b\x1b"))
+_UNREADABLE = bytes({*range(33), *range(127, 256)})
 _HIGH_RUN = re.compile(rb"[\x80-\xff]{%d}" % (_MAX_WESTERN_RUN + 1))
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _WIDE = ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
@@ -173,8 +175,9 @@ def _is_plain(text: str) -> bool:
     return all(unicodedata.category(letter) not in ("Cc", "Cn", "Co", "Cs") for letter in others)
 
 
-def _decode_other(data: bytes) -> DecodedText:
-    """Bytes that are not UTF-8: nearly UTF-8, Windows-1252, or of an encoding that is not known."""
+def _decode_other(data: bytes) -> DecodedText | None:
+    """Bytes that are not UTF-8: nearly UTF-8, Windows-1252, or of an encoding that is not known;
+    None if nothing of it could be read."""
     text = data.decode("utf-8", "surrogateescape")
     plain = len(text.encode("ascii", "ignore"))
     strays = sum(len(run) for run in re.findall("[\udc80-\udcff]+", text))
@@ -185,5 +188,8 @@ def _decode_other(data: bytes) -> DecodedText:
             return DecodedText(data.decode("cp1252"), TextFormat("cp1252"))
         except UnicodeDecodeError:
             pass  # it has bytes that Windows-1252 leaves undefined
+    sample = data[:_SAMPLE]
+    if len(sample.translate(None, _UNREADABLE)) < _MIN_READABLE * len(sample):
+        return None
     escaped = TextFormat("ascii", errors="surrogateescape")
     return DecodedText(data.decode("ascii", escaped.errors), escaped)

@@ -34,11 +34,16 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^\n]*)")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _TICKS = re.compile(r"`+")
 # A path starts at @ unless a letter or a digit is before it, as in an e-mail address.
+# Blanks end it, except for those that never break a line: macOS puts them into names.
+_NO_BREAK = "\u00a0\u2007\u202f"
 _AT = re.compile(
     r"(?<![A-Za-z0-9_.+@/\\-])@(?:"
-    rf'"([^"\n]{{1,{MAX_PATH}}})"|((?:\\[^\n]|[^\s\\"`<>|*?]){{1,{MAX_PATH}}}))'
+    rf'"([^"\n]{{1,{MAX_PATH}}})"'
+    rf'|((?:\\[^\n]|[^\s\\"`<>|*?]|[{_NO_BREAK}]){{1,{MAX_PATH}}}))'
 )
-_PUNCTUATION = ".,;:!'()[]{}，。；：！？、）】」》…"
+_PUNCTUATION = f".,;:!'()[]{{}}，。；：！？、）】」》…{_NO_BREAK}"
+_LINE_NUMBERS = re.compile(r"(?::\d{1,9}){1,2}$")  # as in `app.py:42:7`
+_BRACKET = re.compile(rf"[(\[{{{_NO_BREAK}]")
 
 
 def strip_invisible(text: str) -> str:
@@ -121,6 +126,14 @@ def find_mentions(text: str) -> tuple[Mention, ...]:
         if path:
             found.append(Mention(match.start(), match.start() + 1 + len(raw), path))
     return tuple(found)
+
+
+def shorter_paths(path: str) -> tuple[str, ...]:
+    """What a mention may mean if nothing has that name: the path before line numbers, or before a
+    bracket, as in `app.py(the first part)`."""
+    unnumbered = _LINE_NUMBERS.sub("", path)
+    before = _BRACKET.split(unnumbered, maxsplit=1)[0].rstrip(_PUNCTUATION)
+    return tuple(dict.fromkeys(each for each in (unnumbered, before) if each not in ("", path)))
 
 
 def is_prose(position: int, code: tuple[tuple[int, int], ...]) -> bool:

@@ -120,7 +120,7 @@ def test_blocks_of_the_providers_own_tools_are_kept_whole() -> None:
         )
     )
     assert message.parts[3] == Text(text="Sunny.")
-    assert (message.finish, message.extra) == ("other", '{"finish_reason":"pause_turn"}')
+    assert (message.finish, message.extra) == ("pause", "")
 
 
 def test_an_error_in_mid_stream_is_raised_and_the_reply_so_far_can_be_read() -> None:

@@ -1,4 +1,4 @@
-"""A real server of the Responses face: uvicorn on a free port, a hub, SQLite, a scripted provider."""
+"""A real server of the Responses face: uvicorn on a free port, SQLite, a scripted provider."""
 
 from __future__ import annotations
 

@@ -107,6 +107,13 @@ def test_content_that_holds_calls_gives_the_order() -> None:
     assert len(answer.parts) == 1
 
 
+def test_an_empty_text_in_the_part_of_a_call_does_not_hide_the_call() -> None:
+    content = [{"text": "", "functionCall": {"id": "c1", "name": "read_file", "args": {}}}]
+    file = gemini_file(model_record("m1", "", content=content))
+    (reply,) = messages_of(session_file.read_object(file).entries)
+    assert [type(part) for part in reply.parts] == [ToolCall]
+
+
 def test_a_result_that_is_in_the_file_twice_is_read_once() -> None:
     response = tool_call("c1", "out")["result"]
     file = gemini_file(

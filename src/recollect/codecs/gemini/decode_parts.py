@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import TypeAlias
 
 import msgspec
@@ -35,12 +36,20 @@ JsonFields: TypeAlias = dict[str, msgspec.Raw]
 # The documentation offers these to clients that have no signature: no model made them.
 STAND_INS = frozenset({"skip_thought_signature_validator", "context_engineering_is_the_way_to_go"})
 _SNAKE = re.compile(r"_([a-z0-9])")
+_KINDS = (
+    "functionCall",
+    "functionResponse",
+    "inlineData",
+    "fileData",
+    "executableCode",
+    "codeExecutionResult",
+)
 _METADATA = ("thoughtSignature", "videoMetadata")
 
 _object = msgspec.json.Decoder(JsonFields).decode
 _list = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _text = msgspec.json.Decoder(str).decode
-_flag = msgspec.json.Decoder(bool).decode
+_flag_or_text: Callable[[msgspec.Raw], bool | str] = msgspec.json.Decoder(bool | str).decode
 
 
 def decode_fields(data: bytes | msgspec.Raw) -> JsonFields:
@@ -79,26 +88,40 @@ def raw_text(data: msgspec.Raw) -> str:
     return bytes(data).decode("utf-8", "replace")
 
 
-def decode_part(part: JsonFields) -> Part | None:
-    """None for an empty part."""
-    if "functionCall" in part:
-        return _decode_call(part)
-    if "functionResponse" in part:
-        return _decode_result(decode_fields(part["functionResponse"]))
-    if "inlineData" in part:
-        inline = _decode_inline(decode_fields(part["inlineData"]), _metadata(part))
-        return inline or unknown_part(part)
-    if "fileData" in part:
-        found = decode_fields(part["fileData"])
-        mime, uri = get_string(found, "mimeType"), get_string(found, "fileUri")
-        return FileRef(mime=mime, uri=uri, extra=_metadata(part))
+def decode_part(part: JsonFields) -> tuple[Part, ...]:
+    """Usually one. None for an empty part; two for a text that a gateway put into the part of a
+    call or of anything else."""
+    kind = next((kind for kind in _KINDS if kind in part), "text")
+    if kind == "text" or "text" not in part:
+        found = _decode_one(part, kind)
+        return () if found is None else (found,)
+    beside: JsonFields = {key: part[key] for key in ("text", "thought") if key in part}
+    rest = {key: value for key, value in part.items() if key not in beside}
+    texts = decode_part(beside) if get_string(part, "text") else ()
+    return (*texts, *decode_part(rest))
+
+
+def _decode_one(part: JsonFields, kind: str) -> Part | None:
+    match kind:
+        case "functionCall":
+            return _decode_call(part)
+        case "functionResponse":
+            return _decode_result(decode_fields(part["functionResponse"]))
+        case "inlineData":
+            inline = _decode_inline(decode_fields(part["inlineData"]), _metadata(part))
+            return inline or unknown_part(part)
+        case "fileData":
+            found = decode_fields(part["fileData"])
+            mime, uri = get_string(found, "mimeType"), get_string(found, "fileUri")
+            return FileRef(mime=mime, uri=uri, extra=_metadata(part))
     if "text" in part:
         return _decode_text(part)
     if part.keys() - {"thought", *_METADATA}:
         return unknown_part(part)
     # nothing but a signature, as Gemini may send it instead of an empty text
-    signature = _signature(part)
-    return Thought(text="", signature=signature) if signature else None
+    thought, signature = _thought(part), _signature(part)
+    words = thought if isinstance(thought, str) else ""
+    return Thought(text=words, signature=signature) if words or signature else None
 
 
 def unknown_part(part: JsonFields) -> Unknown:
@@ -121,10 +144,14 @@ def _metadata(part: JsonFields) -> str:
     return json_text(found) if found else ""
 
 
+def _thought(part: JsonFields) -> bool | str:
+    """Whether it is one; some gateways put its text here."""
+    return _flag_or_text(part["thought"]) if "thought" in part else False
+
+
 def _decode_text(part: JsonFields) -> Part:
     text, signature = get_string(part, "text"), _signature(part)
-    thought = "thought" in part and _flag(part["thought"])
-    if thought or (signature and not text):
+    if _thought(part) or (signature and not text):
         return Thought(text=text, signature=signature)
     return Text(text=text, extra=_metadata(part))
 

@@ -15,7 +15,15 @@ from typing import Any
 
 import msgspec
 
-from recollect.codecs.foreign_json import JSON_ERRORS, encode, read_count, repair_json_text
+from recollect.codecs.automatic_calls import without_repeated
+from recollect.codecs.foreign_json import (
+    JSON_ERRORS,
+    NO_JSON,
+    encode,
+    read_count,
+    repair_json_text,
+)
+from recollect.codecs.gemini.automatic_history import decode_history
 from recollect.codecs.gemini.decode_parts import (
     decode_fields,
     decode_items,
@@ -30,6 +38,7 @@ from recollect.codecs.provider_errors import (
 )
 from recollect.codecs.provider_rules import GeminiQuirks
 from recollect.codecs.reply_assembly import CallIds, ReplyAssembly
+from recollect.codecs.reply_limits import MAX_HISTORIES, refuse
 from recollect.codecs.sse import SseParser
 from recollect.codecs.wire_protocol import NO_DELTAS, Delta
 from recollect.entries import Message, Part, Text, Thought, ToolCall, ToolResult, Usage
@@ -44,8 +53,24 @@ _FIELDS = (b"data", b"event", b"id", b"retry", b":")  # how a line of an event b
 
 class _GeminiPart(msgspec.Struct, rename="camel", gc=False):
     text: str | None = None
-    thought: bool | None = None
+    thought: bool | str | None = None
     thought_signature: str | None = None
+    function_call: msgspec.Raw = NO_JSON
+    inline_data: msgspec.Raw = NO_JSON
+    file_data: msgspec.Raw = NO_JSON
+    executable_code: msgspec.Raw = NO_JSON
+    code_execution_result: msgspec.Raw = NO_JSON
+
+    @property
+    def is_plain_text(self) -> bool:
+        return self.text is not None and not (
+            self.thought_signature
+            or self.function_call
+            or self.inline_data
+            or self.file_data
+            or self.executable_code
+            or self.code_execution_result
+        )
 
 
 class _GeminiContent(msgspec.Struct, gc=False):
@@ -93,10 +118,12 @@ class _GeminiEvent(msgspec.Struct, rename="camel", gc=False):
     prompt_feedback: _PromptFeedback | None = None
     response_id: str | None = None
     error: Any = None
+    automatic_function_calling_history: msgspec.Raw = msgspec.Raw()
 
     @property
     def is_foreign(self) -> bool:
-        return all(getattr(self, name) is None for name in self.__struct_fields__)
+        *fields, history = (getattr(self, name) for name in self.__struct_fields__)
+        return not history and all(value is None for value in fields)
 
     @property
     def block_reason(self) -> str:
@@ -134,6 +161,8 @@ def decode_reply(quirks: GeminiQuirks, body: bytes) -> Message:
         for part in parts:
             assembly.add(_with_id(part, ids))
     assembly.model = event.model_version or quirks.model
+    history = decode_history(quirks, bytes(event.automatic_function_calling_history))
+    assembly.automatic_calls = history.text
     if not reason and event.block_reason:
         reason, assembly.finish_message = _BLOCKED, _describe_block(event.block_reason)
     _finish_reply(assembly, reason, event.usage_metadata)
@@ -209,12 +238,12 @@ def _decode_candidate(data: bytes, position: int) -> list[Part]:
     try:
         candidate = decode_fields(decode_items(decode_fields(data)["candidates"])[position])
         items = decode_items(decode_fields(candidate["content"])["parts"])
-        parts = [(decode_part(raw), raw) for raw in map(decode_fields, items)]
         # a model answers no calls: a result is kept, but not as a result
         return [
             unknown_part(raw) if isinstance(part, ToolResult) else part
-            for part, raw in parts
-            if part is not None and not (isinstance(part, Text) and not part.text)
+            for raw in map(decode_fields, items)
+            for part in decode_part(raw)
+            if not (isinstance(part, Text) and not part.text)
         ]
     except (*JSON_ERRORS, BadInput) as error:
         raise BadReply(f"JSON of another kind ({make_printable(str(error), 200)})") from None
@@ -238,10 +267,13 @@ def _with_id(part: Part, ids: CallIds) -> Part:
 class GeminiStreamDecoder:
     """Reads the events of `streamGenerateContent?alt=sse`."""
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, quirks: GeminiQuirks) -> None:
         self._events = SseParser()
         self._assembly = ReplyAssembly()
-        self._assembly.model = model
+        self._assembly.model = quirks.model
+        self._quirks = quirks
+        self._history = b""  # of automatic calls, as it came last
+        self._histories = 0  # that differ
         self._ids = CallIds()
         self._reason = ""
         self._usage: _GeminiUsage | None = None
@@ -297,18 +329,32 @@ class GeminiStreamDecoder:
         if event.block_reason and not self._reason:
             self._reason = _BLOCKED
             self._assembly.finish_message = _describe_block(event.block_reason)
+        self._read_history(bytes(event.automatic_function_calling_history))
         first = event.first_candidate()
         if first is not None:
             self._read_candidate(first[1], data, first[0])
 
+    def _read_history(self, history: bytes) -> None:
+        """A history that grew holds what came before it: the reply begins anew."""
+        if not history or history == self._history:
+            return
+        self._history, self._histories = history, self._histories + 1
+        if self._histories > MAX_HISTORIES:
+            raise refuse(MAX_HISTORIES, "histories of automatic calls")
+        found = decode_history(self._quirks, history)
+        assembly = self._assembly
+        assembly.automatic_calls = found.text
+        assembly.restart(without_repeated(assembly.message().parts, found.messages))
+        self._reason = ""
+
     def _read_candidate(self, candidate: _GeminiCandidate, data: bytes, position: int) -> None:
         parts = candidate.parts
         if parts:
-            if any(part.text is None or part.thought_signature for part in parts):
+            if all(part.is_plain_text for part in parts):
+                self._add_texts(parts)
+            else:
                 for whole_part in _decode_candidate(data, position):
                     self._add_part(whole_part)
-            else:
-                self._add_texts(parts)
         if candidate.finish_reason:
             self._reason = candidate.finish_reason
         if candidate.finish_message:

@@ -94,22 +94,21 @@ def _decode(body: bytes, model: str) -> DecodedRequest:
 def _parts(content: msgspec.Raw, where: str) -> tuple[Role, tuple[Part, ...]]:
     """The role and the parts of a content, which may be a bare text."""
     if bytes(content).startswith(b'"'):
-        text = decode_part({"text": content})
-        return "user", (text,) if text is not None else ()
+        return "user", decode_part({"text": content})
     found = _at(where, content)
     role = _ROLES.get(get_string(found, "role"))
     if role is None:
         raise BadInput(
             f"{where}: the role {get_string(found, 'role')[:40]!r} is neither user nor model"
         )
-    read = []
+    read: list[Part] = []
     for index, part in enumerate(get_items(found, "parts")):
         place = f"{where}.parts[{index}]"
         try:
-            read.append(decode_part(_at(place, part)))
+            read += decode_part(_at(place, part))
         except (msgspec.ValidationError, BadInput) as error:
             raise BadInput(f"{place}: {make_printable(str(error), 300)}") from None
-    return role, tuple(part for part in read if part is not None)
+    return role, tuple(read)
 
 
 def _at(where: str, data: msgspec.Raw) -> JsonFields:

@@ -40,4 +40,4 @@ class GeminiWire(GeminiQuirks, frozen=True, kw_only=True):
         )
 
     def stream_decoder(self) -> Decoder:
-        return GeminiStreamDecoder(self.model)
+        return GeminiStreamDecoder(self)

@@ -18,8 +18,20 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from recollect.errors import RecollectError
 from recollect.server.access import AccessTokens
-from recollect.server.http.problem_details import RequestRefused, error_response, json_response
-from recollect.server.http.request_guard import HttpOptions, RequestGuard
+from recollect.server.downloads import DownloadOffers
+from recollect.server.http.api_call import ApiState
+from recollect.server.http.api_endpoint import starlette_route
+from recollect.server.http.api_table import ROUTES
+from recollect.server.http.event_stream import StreamSlots
+from recollect.server.http.http_metrics import METRICS_TYPE, HttpMetrics
+from recollect.server.http.openapi import describe_api
+from recollect.server.http.problem_details import (
+    RequestRefused,
+    error_response,
+    json_bytes,
+    json_response,
+)
+from recollect.server.http.request_guard import HttpOptions, RequestGuard, identity_of
 from recollect.server.session_hub import SessionHub
 
 _DEFAULT_OPTIONS = HttpOptions()
@@ -30,8 +42,31 @@ def build_app(
     tokens: AccessTokens,
     options: HttpOptions = _DEFAULT_OPTIONS,
     responses: Sequence[BaseRoute] = (),
+    downloads: DownloadOffers | None = None,
 ) -> Starlette:
-    """`responses`: the routes of the Open Responses face, mounted below `/v1`."""
+    """`responses`: the routes of the Open Responses face, mounted below `/v1`; `downloads`: the
+    files that other protocols offer for download."""
+    stopping = asyncio.Event()
+    slots = StreamSlots(options.streams, options.heartbeat_seconds, stopping)
+    metrics = HttpMetrics(hub, lambda: slots.count)
+    state = ApiState(hub, options, slots, downloads or DownloadOffers())
+    app = Starlette(
+        routes=[
+            *_service_routes(hub, metrics),
+            *(starlette_route(route, state, metrics) for route in ROUTES),
+            Mount("/v1", routes=list(responses)),
+        ],
+        middleware=[Middleware(RequestGuard, tokens=tokens, options=options)],
+        exception_handlers={RecollectError: _handle_error, HTTPException: _handle_http_error},
+    )
+    app.router.redirect_slashes = False
+    app.state.stopping = stopping  # event streams end when it is set
+    return app
+
+
+def _service_routes(hub: SessionHub, metrics: HttpMetrics) -> list[Route]:
+    """Health, metrics and the description, which have no session in them."""
+    description = json_bytes(describe_api())
 
     async def live(_: Request) -> Response:
         return json_response({"status": "live"})
@@ -40,20 +75,19 @@ def build_app(
         await hub.store.sessions(limit=1)
         return json_response({"status": "ready"})
 
-    app = Starlette(
-        routes=[
-            Route("/health/live", live),
-            Route("/health/ready", ready),
-            Mount("/v1", routes=list(responses)),
-        ],
-        middleware=[Middleware(RequestGuard, tokens=tokens, options=options)],
-        exception_handlers={
-            RecollectError: _handle_error,
-            HTTPException: _handle_http_error,
-        },
-    )
-    app.state.stopping = asyncio.Event()  # event streams end when it is set
-    return app
+    async def show_metrics(request: Request) -> Response:
+        identity_of(request).require("read")
+        return Response(metrics.render(), media_type=METRICS_TYPE)
+
+    async def describe(_: Request) -> Response:
+        return Response(description, media_type="application/json")
+
+    return [
+        Route("/health/live", live),
+        Route("/health/ready", ready),
+        Route("/metrics", show_metrics),
+        Route("/openapi.json", describe),
+    ]
 
 
 async def _handle_error(request: Request, error: Exception) -> Response:

@@ -2,7 +2,9 @@
 
 uvicorn waits without end for the head of a request, for its body, and for a client that reads. Here
 the head must be there in time, counted from the connection or from the end of the last response; a
-body must arrive at a lowest speed; and a response that its client stopped reading is cut off.
+body must arrive at a lowest speed; and a response that its client stopped reading is cut off. The
+rest of a body that was refused is read and dropped up to a bound: closing at once would reset the
+connection, and the client would not see why.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ HEAD_SECONDS = 10.0
 BODY_SECONDS = 10.0  # before the lowest speed counts
 BODY_BYTES_PER_SECOND = 16_384
 CHECK_SECONDS = 2.0  # between two looks at a body or at a reader
+DROPPED_BYTES = 16_000_000  # of a body whose request was answered already
 READER_SECONDS = 10.0
 READER_BYTES = 4_096  # that a client must read in that time, if a response waits for it
 
@@ -29,7 +32,7 @@ class TimedProtocol(H11Protocol):
         self._head_timer: asyncio.TimerHandle | None = None
         self._body_timer: asyncio.TimerHandle | None = None
         self._reader_timer: asyncio.TimerHandle | None = None
-        self._begun, self._received = 0.0, 0
+        self._begun, self._received, self._dropped = 0.0, 0, 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -43,6 +46,11 @@ class TimedProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._received += len(data)
+        if self.conn.our_state is h11.DONE and self.conn.their_state is h11.SEND_BODY:
+            self._dropped += len(data)
+            if self._dropped > DROPPED_BYTES:
+                self.transport.abort()
+                return
         super().data_received(data)
 
     def handle_events(self) -> None:

@@ -157,9 +157,7 @@ def check_body(headers: _Headers, scope: Scope, limit: int) -> None:
 
 def body_too_large(limit: int) -> RequestRefused:
     detail = f"the body is longer than {limit:,} bytes; send less"
-    refusal = RequestRefused(413, "body-too-large", "The body is too large", detail)
-    refusal.headers["connection"] = "close"  # what is left of it will not be read
-    return refusal
+    return RequestRefused(413, "body-too-large", "The body is too large", detail)
 
 
 def unauthorized(detail: str) -> RequestRefused:

@@ -1,1 +1,1 @@
-"""The Open Responses face: OpenAI's Responses and Conversations APIs over the sessions of a store."""
+"""The Open Responses face: OpenAI's Responses and Conversations APIs over our sessions."""

@@ -25,10 +25,10 @@ from recollect.server.responses.create_body import (
     read_generation,
     read_tool_choice,
 )
-from recollect.server.responses.event_stream import DONE, ResponseEvents, encode_event
 from recollect.server.responses.input_items import first_words, read_input
 from recollect.server.responses.item_ids import CONVERSATION, RESPONSE, read_id
 from recollect.server.responses.output_items import Item
+from recollect.server.responses.response_events import DONE, ResponseEvents, encode_event
 from recollect.server.responses.response_object import (
     IN_PROGRESS,
     ResponseState,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import apsw
 import msgspec
@@ -148,20 +147,3 @@ def _vocabulary(db: apsw.Connection) -> list[tuple[str, int, int, int]]:
         return list(db.execute(query))
     finally:
         db.execute("DROP TABLE temp.words")
-
-
-_COUNTS = {
-    "sessions": "count(*) FROM sessions WHERE trashed IS NULL",
-    "trashed_sessions": "count(*) FROM sessions WHERE trashed IS NOT NULL",
-    "trashed_bytes": "coalesce(sum(length(body)), 0) FROM entries JOIN lines ON line = key >> 24"
-    " JOIN sessions USING (session) WHERE trashed IS NOT NULL",
-    "entries": "count(*) FROM entries",
-    "contents": "count(*) FROM blobs",
-    "quarantined": "count(*) FROM quarantine",
-    "bytes_reclaimable": "freelist_count * page_size FROM pragma_freelist_count, pragma_page_size",
-    "lines_waiting_for_index": "count(*) FROM pending",
-}
-
-
-def count_contents(db: apsw.Connection) -> dict[str, Any]:
-    return {name: int(next(db.execute(f"SELECT {what}"))[0]) for name, what in _COUNTS.items()}

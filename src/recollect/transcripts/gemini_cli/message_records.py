@@ -57,6 +57,8 @@ _UNKNOWN_TYPE = "gemini"  # the type under which an unknown part is stored
 _TOKENS = ("input", "output", "cached", "thoughts", "tool", "total")
 _DONE = ("success", "error", "cancelled")
 # our own strings: msgspec leaves out a default only if it is the very same object
+# beside an empty text, these are what the part says
+_OTHER_KINDS = frozenset({"functionCall", "functionResponse", "inlineData", "fileData"})
 _LEVELS = {"info": "info", "warning": "warning", "error": "error"}
 
 
@@ -165,7 +167,8 @@ def _parse_part(item: object) -> Part | None:
     if not isinstance(item, dict):
         return None
     signature = string_or_empty(item.get("thoughtSignature"))
-    if isinstance(text := item.get("text"), str):
+    text = item.get("text")
+    if isinstance(text, str) and (text or not item.keys() & _OTHER_KINDS):
         is_thought = item.get("thought") is True
         return Thought(text=text, signature=signature) if is_thought else Text(text=text)
     if isinstance(call := item.get("functionCall"), dict):

@@ -1,0 +1,36 @@
+"""The session that a run is stored in, and the command that continues it."""
+
+from __future__ import annotations
+
+from shlex import quote
+
+from recollect.cli.console import print_note
+from recollect.store.contract import Store
+from recollect.store.store_address import StoreAddress, hide_password
+
+
+class StoredSession:
+    """Nothing until the run has a session; then that one, or the fork that the run goes on in."""
+
+    def __init__(self, command: str, file: StoreAddress | None, *, persists: bool) -> None:
+        self.id = ""
+        self._short = ""
+        self._command, self._file, self._persists = command, file, persists
+
+    async def follow(self, session: str, store: Store) -> None:
+        if session != self.id:
+            self.id = session
+            self._short = (await store.short_session_ids([session]))[session]
+
+    def resume_hint(self) -> str:
+        """The command that continues it; empty if nothing is stored."""
+        if not self.id or not self._persists:
+            return ""
+        store = f" --store {quote(hide_password(self._file))}" if self._file is not None else ""
+        return f"`{self._command.format(self._short + store)}` continues"
+
+
+def print_stored(session: StoredSession) -> None:
+    """After a failure: that nothing is lost, and how to go on."""
+    if hint := session.resume_hint():
+        print_note(f"everything so far is stored · {hint}")

@@ -1,0 +1,1 @@
+"""NPLT, a small framed protocol over TCP: docs/nplt.md describes it."""
