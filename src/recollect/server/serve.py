@@ -23,6 +23,7 @@ from recollect.server.http.http_server import HttpServer
 from recollect.server.http.request_guard import HttpOptions
 from recollect.server.listen_address import ListenAddress, load_tls
 from recollect.server.nplt.nplt_server import NpltServer
+from recollect.server.responses.responses_routes import responses_routes
 from recollect.server.session_hub import HubLimits, SessionHub
 
 DisconnectPolicy: TypeAlias = Literal["finish", "cancel"]
@@ -84,7 +85,7 @@ async def _start_http(
     if address is None:
         return None
     served = HttpOptions(allowed_hosts=options.hosts)
-    app = build_app(hub, tokens, served, downloads=downloads)
+    app = build_app(hub, tokens, served, responses_routes(hub), downloads=downloads)
     server = HttpServer(
         app,
         address.host,

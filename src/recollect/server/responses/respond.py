@@ -19,6 +19,7 @@ from recollect.runtime.prompt_run import RunOptions, RunResult, RunStarted
 from recollect.server.access import Identity
 from recollect.server.prompt_queue import PromptRun, RunFailed
 from recollect.server.responses.api_error import ApiError, api_error, invalid
+from recollect.server.responses.conversation_items import find_conversation
 from recollect.server.responses.create_body import (
     CreateBody,
     declared_tools,
@@ -26,7 +27,7 @@ from recollect.server.responses.create_body import (
     read_tool_choice,
 )
 from recollect.server.responses.input_items import first_words, read_input
-from recollect.server.responses.item_ids import CONVERSATION, RESPONSE, read_id
+from recollect.server.responses.item_ids import RESPONSE
 from recollect.server.responses.output_items import Item
 from recollect.server.responses.response_events import DONE, ResponseEvents, encode_event
 from recollect.server.responses.response_object import (
@@ -61,6 +62,12 @@ class StartedResponse(msgspec.Struct, frozen=True):
     @property
     def id(self) -> str:
         return f"{RESPONSE}{self.entry.id}"
+
+    def begun(self) -> RecordedResponse:
+        """The response before anything came of it."""
+        found = cut_response(self.entry, (), self.run.session)
+        assert found is not None
+        return found
 
 
 class Responder:
@@ -116,7 +123,7 @@ class Responder:
         options: RunOptions,
     ) -> PromptRun:
         if not body.is_stored:
-            scratch = await self._scratch(previous)
+            scratch = await self.scratch(previous)
             return await self.hub.prompt_scratch(who, scratch, prompt, options)
         info = await self._session(who, body, previous, prompt)
         return await self.hub.prompt(who, info, prompt, options)
@@ -131,8 +138,7 @@ class Responder:
         """Where the response is appended."""
         hub = self.hub
         if body.conversation_id is not None:
-            given = read_id(body.conversation_id, CONVERSATION, "conversation", "conversation")
-            return await hub.find_writable(who, given)
+            return await find_conversation(hub, who, body.conversation_id, "conversation")
         if previous is None:
             messages = [item for item in prompt if isinstance(item, Message)]
             return await hub.create(who, one_line(first_words(messages), TITLE_LENGTH))
@@ -141,7 +147,8 @@ class Responder:
             return await hub.store.fork(info.id, at=previous.end)
         return info
 
-    async def _scratch(self, previous: RecordedResponse | None) -> Session:
+    async def scratch(self, previous: RecordedResponse | None) -> Session:
+        """A session that stores nothing, over the one of a response."""
         if previous is None:
             return Session(self.hub.store, new_id(), View.fold()).scratch()
         return (await self.hub.runtime.session(previous.session)).scratch()
@@ -156,14 +163,14 @@ class Responder:
             raise _failure(end)
         return describe_response(_recorded(started, end))
 
-    async def stream(self, started: StartedResponse) -> AsyncIterator[bytes]:
+    async def follow(self, started: StartedResponse) -> AsyncIterator[bytes]:
         """Every event of the response, as bytes to send."""
         events = ResponseEvents(frozenset(tool.name for tool in started.client_tools))
         begun = False
         try:
             async for event in started.run.events():
                 if not begun and not isinstance(event, RunStarted):  # its entry is stored now
-                    first = describe_response(_begun(started), IN_PROGRESS)
+                    first = describe_response(started.begun(), IN_PROGRESS)
                     yield encode_event(events.state("created", first))
                     yield encode_event(events.state("in_progress", first))
                     begun = True
@@ -183,7 +190,7 @@ class Responder:
         self, events: ResponseEvents, started: StartedResponse, failed: RunFailed
     ) -> list[Item]:
         error = _failure(failed)
-        recorded = _begun(started)
+        recorded = started.begun()
         state = ResponseState("failed", error={"code": error.code or "", "message": str(error)})
         if failed.cancelled:
             state = ResponseState("cancelled", incomplete={"reason": "interrupted"})
@@ -197,12 +204,6 @@ def _failure(failed: RunFailed) -> ApiError:
     if isinstance(failed.error, RecollectError):
         return api_error(failed.error)
     return ApiError(failed.message, status=500, type="server_error", code="server_error")
-
-
-def _begun(started: StartedResponse) -> RecordedResponse:
-    found = cut_response(started.entry, (), started.run.session)
-    assert found is not None
-    return found
 
 
 def _recorded(started: StartedResponse, result: RunResult) -> RecordedResponse:
