@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ class ServerThread:
         self._ready, self._stop = threading.Event(), asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._failure: BaseException | None = None
+        self._clients: list[openai.OpenAI] = []
         self.port = 0
         self.hub: SessionHub | None = None
         self._thread = threading.Thread(target=self._main, daemon=True)
@@ -52,6 +54,8 @@ class ServerThread:
         return self
 
     def stop(self) -> None:
+        for client in self._clients:
+            client.close()
         if self._loop is not None and self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._stop.set)
             self._thread.join(PATIENCE)
@@ -79,13 +83,21 @@ class ServerThread:
             await hub.close()
             await server.stop()
 
+    def wait_until(self, is_so: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not is_so():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/v1"
 
     def client(self, token: str = "token-of-ann", **options: Any) -> openai.OpenAI:
         options = {"max_retries": 0, "timeout": PATIENCE} | options
-        return openai.OpenAI(base_url=self.url, api_key=token, **options)
+        client = openai.OpenAI(base_url=self.url, api_key=token, **options)
+        self._clients.append(client)
+        return client
 
     def async_client(self, token: str = "token-of-ann") -> openai.AsyncOpenAI:
         return openai.AsyncOpenAI(base_url=self.url, api_key=token, max_retries=0, timeout=PATIENCE)
@@ -132,6 +144,7 @@ def stage(
     script: Sequence[ProviderLine],
     wire: WireName = "openai",
     more: str = "",
+    window: int = 30_000,
     **options: Any,
 ) -> Iterator[Stage]:
     home = folder / "home"
@@ -142,7 +155,7 @@ def stage(
         (home / "settings.toml").write_text(
             'model = "mine"\n[transport]\nretries = 1\nlongest_wait = 0.01\n'
             f'[models.mine]\nurl = "{provider.url}"\nwire = "{wire}"\nkey = "MY_KEY"\n'
-            f"window = 30000\n{more}"
+            f"window = {window}\n{more}"
         )
         found = Stage(folder, provider, wire)
         try:

@@ -15,6 +15,7 @@ from recollect.entries import InlineData, Message, Text, Thought
 from recollect.testing import Turn, says
 from tests.server.responses.harness import Stage, stage
 
+MEDIA = 'media = ["image/", "application/pdf"]\n'
 PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(40)).decode()
 
 
@@ -257,7 +258,7 @@ def test_an_answer_can_follow_a_schema(tmp_path: Path, monkeypatch: pytest.Monke
 def test_images_and_files_reach_the_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wire: Any
 ) -> None:
-    with stage(tmp_path, monkeypatch, ["A heart."], wire) as of:
+    with stage(tmp_path, monkeypatch, ["A heart."], wire, MEDIA, 200_000) as of:
         pdf = base64.b64encode(b"%PDF-1.1 x").decode()
         content: Any = [
             {"type": "input_text", "text": "What is this?"},
@@ -268,8 +269,10 @@ def test_images_and_files_reach_the_model(
                 "file_data": f"data:application/pdf;base64,{pdf}",
             },
         ]
-        response = of.serve().client().responses.create(
-            model="mine", input=[{"role": "user", "content": content}]
+        response = (
+            of.serve()
+            .client()
+            .responses.create(model="mine", input=[{"role": "user", "content": content}])
         )
         assert response.output_text == "A heart."
         decoded = of.provider.requests[0].decoded
@@ -293,7 +296,7 @@ def test_an_item_reference_stands_for_the_item(
 def test_a_reply_that_was_cut_off_is_incomplete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cut = Turn((Text(text="Half an ans"),), finish="length")
+    cut = Turn(steps=(Text(text="Half an ans"),), finish="length")
     with stage(tmp_path, monkeypatch, [cut]) as of:
         client = of.serve().client()
         response = client.responses.create(model="mine", input="a", max_output_tokens=16)
@@ -319,9 +322,10 @@ def test_a_conversation_holds_what_was_said_in_it(
         assert [text for _, text in sent(of)] == ["before", "a", "One.", "b"]
         listed: Any = list(client.conversations.items.list(talk.id, order="asc", limit=2))
         assert [item.content[0].text for item in listed] == ["before", "a", "One.", "b", "Two."]
-        assert client.conversations.items.retrieve(
-            listed[2].id, conversation_id=talk.id
-        ).id == listed[2].id
+        assert (
+            client.conversations.items.retrieve(listed[2].id, conversation_id=talk.id).id
+            == listed[2].id
+        )
         changed = client.conversations.update(talk.id, metadata={"topic": "y"})
         assert changed.metadata == {"topic": "y"}
         assert client.conversations.retrieve(talk.id) == changed
@@ -365,7 +369,7 @@ def test_a_deleted_conversation_is_in_the_trash(
 def test_a_conversation_is_compacted_into_items_that_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with stage(tmp_path, monkeypatch, ["Fine."], more="summarises = false\n") as of:
+    with stage(tmp_path, monkeypatch, ["Fine."], repeat=True) as of:
         client = of.serve().client()
         long: Any = []
         for number in range(30):
@@ -375,7 +379,7 @@ def test_a_conversation_is_compacted_into_items_that_go_on(
         assert made.object == "response.compaction"
         assert made.output[0].type == "compaction"
         assert len(made.output) < len(long)
-        again: Any = [item.model_dump(exclude_unset=True) for item in made.output]
+        again: Any = [i.model_dump(exclude_unset=True, warnings=False) for i in made.output]
         response = client.responses.create(
             model="mine", input=[*again, {"role": "user", "content": "Go on"}]
         )
