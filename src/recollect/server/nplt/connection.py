@@ -24,7 +24,7 @@ from recollect.runtime.prompt_run import RunOptions
 from recollect.server.nplt.answer_frames import thought
 from recollect.server.nplt.answer_stream import AnswerStream
 from recollect.server.nplt.client_json import (
-    ApprovalAnswer,
+    ApproveRequest,
     FileMetadata,
     Hello,
     read_json,
@@ -42,7 +42,7 @@ from recollect.server.nplt.message_types import (
     VERSION,
     MessageType,
 )
-from recollect.server.nplt.session_requests import Reply, SessionRequests
+from recollect.server.nplt.session_requests import RequestReply, SessionRequests
 from recollect.server.nplt.surroundings import Surroundings
 from recollect.server.nplt.uploads import UploadedFile, Uploads
 from recollect.server.prompt_queue import PromptRun
@@ -236,7 +236,7 @@ class Connection:
         self._answers.runs[0].cancel()
 
     def _approve(self, payload: bytes) -> None:
-        answer = read_json(payload, ApprovalAnswer)
+        answer = read_json(payload, ApproveRequest)
         self._requests.who.require("chat")
         for run in self._answers.runs:
             with suppress(NotFound):
@@ -263,7 +263,7 @@ class Connection:
         size = format_size(len(file.data))
         text = self._texts.uploaded.format(name=file.name, size=size)
         fields: dict[str, object] = {"filename": file.name, "size": len(file.data)}
-        await self._later(partial(self._reply, frame, Reply(text, fields)))
+        await self._later(partial(self._reply, frame, RequestReply(text, fields)))
 
     # --- answering -------------------------------------------------------------------------------
 
@@ -313,7 +313,7 @@ class Connection:
             _log.exception("%s: a request of type 0x%02x failed", self.address, frame.type)
             self._fail(frame, RecollectError(_INTERNAL))
 
-    async def _reply(self, frame: Frame, reply: Reply) -> None:
+    async def _reply(self, frame: Frame, reply: RequestReply) -> None:
         if reply.offer is not None:
             self._out.send_json(MessageType.DOWNLOAD_OFFER, reply.offer)
         if REPLIES not in self._features:
