@@ -137,7 +137,8 @@ async def attach_session(session: Session | None, model: str) -> Session:
         created = await store.create()
         return Session(store, created.id, View.fold(counter=counter_for(model)))
     await reopen_store(session)
-    await refuse_trashed(session.store, await session.info())
+    if session.is_stored:
+        await refuse_trashed(session.store, await session.info())
     await session.count_for(model)
     return session
 

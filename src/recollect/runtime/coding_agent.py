@@ -1,6 +1,7 @@
-"""Builds the agents of a folder: the coding agent, and `ask`, which has no tools.
+"""Builds the agents of a folder: the coding agent, `ask`, which has no tools, and `client`, which
+has nothing but what a client of a server sent.
 
-Both make sure of their session's initial context, fit it into the window by the settings, and are
+All make sure of their session's initial context, fit it into the window by the settings, and are
 the only way to a model for every door.
 """
 
@@ -35,9 +36,10 @@ from recollect.runtime.session_context import (
 )
 from recollect.settings import data_directory
 from recollect.store.contract import Project
+from recollect.store.ids import new_id, now
 from recollect.tools.builtin import builtin_tools
 from recollect.view.elision_rules import ElisionRules
-from recollect.view.initial_messages import instructions_message
+from recollect.view.initial_messages import instructions_message, plan_client_instructions
 from recollect.view.view import View
 from recollect.workspace.effective_settings import EffectiveSettings
 from recollect.workspace.learned_windows import learned_window
@@ -122,7 +124,13 @@ def build_agent(
         judge_after=settings.agent.loop_check_after,
         summarized_tools=settings.context.summarize_tools,
         summary_tokens=settings.context.summary_tokens,
+        client_tools=options.client_tools,
+        tool_choice=options.tool_choice,
+        reduces=options.reduces,
     )
+    if options.kind == "client":
+        initial = partial(_client_context, options.system)
+        return msgspec.structs.replace(agent, max_turns=1, initial=initial)
     if profile.agentic:  # a model too small for that is told nothing but who it is
         reminders = build_reminders(workspace.folders, workspace.effective)
         agent = msgspec.structs.replace(agent, reminders=reminders)
@@ -169,6 +177,10 @@ async def _ask_context(
         environment_block, workspace.folders, workspace.effective, workspace.warn, tree=False
     )
     return await ensure_initial(view, instructions, block)
+
+
+async def _client_context(system: str, view: View) -> Sequence[Body | Entry]:
+    return plan_client_instructions(view, system, new_id=new_id, now=now())
 
 
 def build_hooks(

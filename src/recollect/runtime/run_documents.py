@@ -34,6 +34,7 @@ _SUBTYPES: dict[StopReason, str] = {
     "interrupted": "error_interrupted",
     "empty": "error_empty_reply",
     "bad_calls": "error_bad_calls",
+    "client_calls": "client_calls",
 }
 
 

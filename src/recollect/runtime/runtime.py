@@ -17,6 +17,7 @@ from pathlib import Path
 
 import msgspec
 
+from recollect.agent.agent_run import Prompt
 from recollect.agent.exchange import count_tools
 from recollect.agent.fit_context import reserve_for_tools, summarizer_from
 from recollect.agent.hooks import Hooks
@@ -219,7 +220,7 @@ class Runtime:
         self,
         session: Session,
         model: ResolvedModel,
-        prompt: Message | None = None,
+        prompt: Prompt = None,
         options: RunOptions = DEFAULT_OPTIONS,
     ) -> PreparedRequest:
         """The next request of a session, exactly as it would be sent; nothing is stored or sent."""

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from recollect.entries import Message
+from recollect.agent.agent_run import Prompt
 from recollect.errors import NotFound, RecollectError
 from recollect.runtime.permission_policy import ApprovalRequest
 from recollect.runtime.prompt_run import RunEvent, RunOptions, RunResult
@@ -50,7 +50,7 @@ class PromptRun:
     def __init__(
         self,
         session: str,
-        prompt: str | Message | None,
+        prompt: Prompt,
         options: RunOptions,
         *,
         owner: str,
@@ -71,6 +71,10 @@ class PromptRun:
     @property
     def done(self) -> bool:
         return bool(self._events) and isinstance(self._events[-1], RunResult | RunFailed)
+
+    @property
+    def last_event(self) -> ServerEvent | None:
+        return self._events[-1] if self._events else None
 
     def publish(self, event: ServerEvent) -> None:
         self._events.append(event)

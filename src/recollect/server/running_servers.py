@@ -24,6 +24,7 @@ from recollect.server.http.http_server import HttpServer
 from recollect.server.http.request_guard import HttpOptions
 from recollect.server.listen_address import ListenAddress, load_tls
 from recollect.server.nplt.nplt_server import NpltServer
+from recollect.server.responses.responses_routes import responses_routes
 from recollect.server.session_hub import HubLimits, SessionHub
 
 DisconnectPolicy: TypeAlias = Literal["finish", "cancel"]
@@ -66,7 +67,7 @@ async def run_servers(
     hub, downloads = SessionHub(runtime, options.limits, options.model), DownloadOffers()
     tls = load_tls(options.tls.certificate, options.tls.key) if options.tls else None
     async with AsyncExitStack() as stack:
-        http = await _start_http(stack, hub, tokens, options, downloads)
+        http = await _start_http(stack, hub, tokens, options, downloads, tls)
         if http is not None:
             downloads.url = f"{'http' if options.tls is None else 'https'}://{http}"
         nplt = await _start_nplt(stack, hub, tokens, options, downloads, tls)
@@ -81,14 +82,14 @@ async def _start_http(
     tokens: AccessTokens,
     options: ServeOptions,
     downloads: DownloadOffers,
+    tls: ssl.SSLContext | None,
 ) -> ListenAddress | None:
-    address, tls = options.http, options.tls
+    address = options.http
     if address is None:
         return None
     served = HttpOptions(allowed_hosts=options.hosts)
-    app = build_app(hub, tokens, served, downloads=downloads)
-    context = load_tls(tls.certificate, tls.key) if tls else None
-    server = HttpServer(app, address.host, address.port, tls=context)
+    app = build_app(hub, tokens, served, responses_routes(hub), downloads)
+    server = HttpServer(app, address.host, address.port, tls=tls)
     try:
         await server.start()
     except OSError as error:

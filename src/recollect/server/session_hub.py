@@ -15,7 +15,7 @@ from contextlib import aclosing
 
 import msgspec
 
-from recollect.entries import Message
+from recollect.agent.agent_run import Prompt
 from recollect.errors import AmbiguousId, NotFound, RecollectError, ServerBusy, UnknownSession
 from recollect.runtime.permission_policy import ApprovalRequest
 from recollect.runtime.prompt_run import DEFAULT_OPTIONS, ActiveSession, RunOptions, RunResult
@@ -66,6 +66,7 @@ class SessionHub:
         self._runs: dict[str, PromptRun] = {}  # by id, those that are not done
         self._finished: deque[PromptRun] = deque()
         self._kept_events = 0
+        self._scratch_tasks = set[asyncio.Task[None]]()
         self._closing = False
 
     @property
@@ -135,29 +136,56 @@ class SessionHub:
         self,
         who: Identity,
         session: SessionInfo,
-        prompt: str | Message | None,
+        prompt: Prompt,
         options: RunOptions = DEFAULT_OPTIONS,
         *,
         can_approve: bool = False,
     ) -> PromptRun:
         """Accept a prompt for a session that `find_writable` gave. `can_approve`: the client shows
         approval requests to a user and sends the answer."""
-        who.require("chat")
         if not options.model and self.model:
             options = msgspec.structs.replace(options, model=self.model)
         seconds = self.limits.approval_seconds if can_approve else 0.0
         run = PromptRun(session.id, prompt, options, owner=who.name, approval_seconds=seconds)
-        if self._closing:
-            raise ServerBusy("the server is stopping", "connect again in a moment")
-        if len(self._runs) >= self.limits.running:
-            raise ServerBusy(f"{len(self._runs)} prompts are running", "try again in a moment")
+        self._check_limits(who)
         worker = self._workers.get(session.id)
         if worker is None:
             worker = self._workers[session.id] = _SessionWorker(self, session.id)
         worker.add(run)
+        self._count(run)
+        return run
+
+    async def prompt_scratch(
+        self, who: Identity, session: Session, prompt: Prompt, options: RunOptions
+    ) -> PromptRun:
+        """Run a prompt at once in a scratch session: nothing of it is stored."""
+        if not options.model and self.model:
+            options = msgspec.structs.replace(options, model=self.model)
+        run = PromptRun(session.id, prompt, options, owner=who.name, approval_seconds=0.0)
+        self._check_limits(who)
+        self._count(run)
+        task = asyncio.create_task(self._run_scratch(run, session), name=f"scratch {run.id}")
+        self._scratch_tasks.add(task)
+        task.add_done_callback(self._scratch_tasks.discard)
+        return run
+
+    async def _run_scratch(self, run: PromptRun, session: Session) -> None:
+        self.counts.running += 1
+        run.task = asyncio.create_task(_stream_scratch(run, session, self.runtime))
+        await asyncio.wait([run.task])
+        self.counts.running -= 1
+        self.settle(run, _end_of(run.task))
+
+    def _check_limits(self, who: Identity) -> None:
+        who.require("chat")
+        if self._closing:
+            raise ServerBusy("the server is stopping", "connect again in a moment")
+        if len(self._runs) >= self.limits.running:
+            raise ServerBusy(f"{len(self._runs)} prompts are running", "try again in a moment")
+
+    def _count(self, run: PromptRun) -> None:
         self._runs[run.id] = run
         self.counts.prompts += 1
-        return run
 
     def run(self, who: Identity, given: str) -> PromptRun:
         """A run that is in progress, or ended a short time ago."""
@@ -180,6 +208,18 @@ class SessionHub:
         while self._kept_events > self.limits.kept_events:
             self._kept_events -= self._finished.popleft().length
 
+    def settle(self, run: PromptRun, failed: RunFailed | None) -> None:
+        """A run has ended, with its result if it has not failed: tell its readers, and count."""
+        counts = self.counts
+        if failed is not None:
+            run.publish(failed)
+            counts.cancelled += failed.cancelled
+            counts.failed += not failed.cancelled
+        elif isinstance(run.last_event, RunResult):
+            counts.input_tokens += run.last_event.usage.input
+            counts.output_tokens += run.last_event.usage.output
+        self.forget(run)
+
     def forget_worker(self, session: str) -> None:
         self._workers.pop(session, None)
 
@@ -191,7 +231,7 @@ class SessionHub:
             run.cancel()
         for task in workers:
             task.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
+        await asyncio.gather(*workers, *self._scratch_tasks, return_exceptions=True)
 
 
 class _SessionWorker:
@@ -281,18 +321,7 @@ class _SessionWorker:
         finally:
             self._current = None
             counts.running -= 1
-            end = _end_of(run.task)
-            if end is not None:
-                run.publish(end)
-                counts.cancelled += end.cancelled
-                counts.failed += not end.cancelled
-            hub.forget(run)
-            self._count_tokens(await run.wait())
-
-    def _count_tokens(self, end: RunResult | RunFailed) -> None:
-        if isinstance(end, RunResult):
-            self._hub.counts.input_tokens += end.usage.input
-            self._hub.counts.output_tokens += end.usage.output
+            hub.settle(run, _end_of(run.task))
 
     async def _approve(self, request: ApprovalRequest) -> bool:
         return self._current is not None and await self._current.approve(request)
@@ -304,6 +333,15 @@ class _SessionWorker:
 async def _stream(run: PromptRun, active: ActiveSession) -> None:
     await active.session.reload()
     async with aclosing(active.stream(run.prompt, run.options)) as events:
+        async for event in events:
+            run.publish(event)
+
+
+async def _stream_scratch(run: PromptRun, session: Session, runtime: Runtime) -> None:
+    async with (
+        runtime.activate(session) as active,
+        aclosing(active.stream(run.prompt, run.options)) as events,
+    ):
         async for event in events:
             run.publish(event)
 

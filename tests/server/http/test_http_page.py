@@ -95,6 +95,9 @@ class _Reader:
             self._names["SESSION"] = got["id"]
         if example.path.endswith("/prompts"):
             self._names["RUN"] = got["run"]
+        if example.path.endswith("/cancel"):  # what follows finds the session at rest
+            async with streaming(self._client, self._fill("/api/runs/RUN/events")) as events:
+                assert [event async for event in events]
         if "role=model" in example.path:
             self._names["ENTRY"] = got["entries"][0]["entry"]["id"]
             path = self._fill("/api/sessions/SESSION/entries?kind=request&limit=1")

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
+import pytest
+from starlette.applications import Starlette
 
 from recollect.server.http.http_protocol import ConnectionLimits
+from recollect.server.http.http_server import HttpServer
 from recollect.testing import user
 from tests.models.tls import make_certificate
 from tests.server.http.face import Folder, Served, new_session, run, token_of
@@ -157,6 +161,27 @@ def test_stopping_the_server_ends_streams_and_leaves_no_task(folder: Folder) -> 
             silent.close()
         names = [task.get_name() for task in asyncio.all_tasks()]
         assert not [name for name in names if "http" in name or "session" in name]
+
+    run(work)
+
+
+def test_a_body_does_not_wait_for_the_acknowledgement_of_its_head(folder: Folder) -> None:
+    async def work() -> None:
+        async with folder.serve() as served, served.client() as client:
+            await client.get("/api/sessions")
+            (connection,) = served.server._server.server_state.connections
+            accepted = connection.transport.get_extra_info("socket")
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+    run(work)
+
+
+def test_a_port_that_is_taken_is_an_error_at_the_start(folder: Folder) -> None:
+    async def work() -> None:
+        async with folder.serve() as served:
+            other = HttpServer(Starlette(), port=served.server.port)
+            with pytest.raises(OSError, match="in use"):
+                await other.start()
 
     run(work)
 

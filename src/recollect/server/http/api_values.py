@@ -252,7 +252,7 @@ class RunList(_Output, frozen=True):
     runs: tuple[RunDocument, ...]
 
 
-class ApprovalAnswer(_Input, frozen=True):
+class ApprovalDecision(_Input, frozen=True):
     allow: bool
 
 

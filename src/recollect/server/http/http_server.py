@@ -55,17 +55,13 @@ class HttpServer:
     async def start(self) -> None:
         """Listen; raises `OSError` if the address cannot be had."""
         self._server.config.load()
-        infos = await asyncio.get_running_loop().getaddrinfo(
-            self._host, self._given_port, type=socket.SOCK_STREAM
-        )
-        family = infos[0][0]
-        bound = socket.create_server(
-            (self._host, self._given_port), family=family, backlog=self._server.config.backlog
-        )
+        bound = await _bind(self._host, self._given_port)
         self.port = bound.getsockname()[1]
         self._task = asyncio.create_task(self._server.serve([bound]), name="http server")
         while not self._server.started and not self._task.done():
             await asyncio.sleep(0.01)
+        if self._task.done():
+            await self._task  # raises what went wrong
 
     async def stop(self) -> None:
         """Stop listening, end the streams, finish what runs, close every connection."""
@@ -76,6 +72,24 @@ class HttpServer:
         await self._task
         for connection in list(self._server.server_state.connections):
             connection.transport.abort()
+
+
+async def _bind(host: str, port: int) -> socket.socket:
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP, flags=socket.AI_PASSIVE
+    )
+    family, kind, protocol, _, address = found[0]
+    # with its protocol: asyncio switches off Nagle's algorithm only where a socket names TCP, and
+    # with it the body of a response waits 40 ms for the client to acknowledge the head
+    bound = socket.socket(family, kind, protocol)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+    except OSError:
+        bound.close()
+        raise
+    return bound
 
 
 class _Server(uvicorn.Server):
