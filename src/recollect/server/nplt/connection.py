@@ -69,7 +69,7 @@ class Connection:
         self._reader = FrameReader(reader, limits, shared.texts.slow)
         self._out = FrameWriter(writer, limits)
         self._who, self._features = shared.local, frozenset[str]()
-        self._said_hello, self._complained = False, 0.0
+        self._said_hello, self._token, self._complained = False, "", 0.0
         self._requests = SessionRequests(
             shared.hub, shared.history, shared.downloads, shared.texts, limits
         )
@@ -165,6 +165,8 @@ class Connection:
     def _check(self, frame: Frame) -> None:
         if self._who is None and frame.type != MessageType.HELLO:
             raise ConnectionEnded(self._texts.hello_first)
+        if self._token and self._shared.tokens.identify(self._token) != self._who:
+            raise ConnectionEnded("the token was removed or changed; connect again")
         known = frame.type in FROM_CLIENT
         if known and frame.type in AFTER_HELLO and not self._said_hello:
             raise BadInput(f"type 0x{frame.type:02x} is for clients that said HELLO; say it first")
@@ -218,7 +220,7 @@ class Connection:
             if self._who is None:
                 raise ConnectionEnded(str(refused))
             raise refused
-        self._said_hello = True
+        self._said_hello, self._token = True, said.token
         self._features = self._answers.features = frozenset(said.features) & frozenset(FEATURES)
         if who != self._who:
             self._who = self._requests.who = who
