@@ -56,7 +56,7 @@ class ReasoningOptions(msgspec.Struct, frozen=True):
     generate_summary: str | None = None
 
 
-class TextFormat(msgspec.Struct, frozen=True):
+class AnswerFormat(msgspec.Struct, frozen=True):
     type: Literal["text", "json_object", "json_schema"] = "text"
     name: str | None = None
     schema: dict[str, Any] | None = None
@@ -65,7 +65,7 @@ class TextFormat(msgspec.Struct, frozen=True):
 
 
 class TextOptions(msgspec.Struct, frozen=True):
-    format: TextFormat | None = None
+    format: AnswerFormat | None = None
     verbosity: Literal["low", "medium", "high"] | None = None
 
 
