@@ -33,6 +33,7 @@ OVERRIDES = {"list_commands", "get_command", "format_commands", "format_completi
     "add_items",
     "pop_item",
     "clear_session",
+    "capture_signals",
 }
 
 

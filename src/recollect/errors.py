@@ -19,6 +19,7 @@
     ├── StoreError              the store's file
     │   ├── CannotWrite         full disk, read-only directory, I/O error
     │   ├── CannotOpen          not a store, or on a filesystem that no store may be on
+    │   ├── CannotReach         the database of a shared store does not answer
     │   ├── StoreClosed         used after it was closed
     │   ├── NewerStore          written by a later version
     │   └── Damaged             the bytes read are not the bytes written
@@ -184,6 +185,19 @@ class CannotOpen(StoreError):
     def __init__(self, path: str, why: str) -> None:
         super().__init__(f"cannot open {path}: {why}")
         self.path, self.why = path, why
+
+
+class CannotReach(StoreError):
+    """The database does not answer. `in_doubt`: what was being written may be stored or not."""
+
+    def __init__(self, address: str, why: str, *, in_doubt: bool = False) -> None:
+        unsure = "a write that was under way may be stored or not: read the session before you"
+        fate = f"{unsure} repeat it" if in_doubt else "nothing was written"
+        super().__init__(
+            f"cannot reach {address}: {why}; {fate}. Everything acknowledged before is safe. "
+            "Start the database or mend the network; the connection is made again by itself"
+        )
+        self.address, self.why, self.in_doubt = address, why, in_doubt
 
 
 class StoreClosed(StoreError):

@@ -27,6 +27,7 @@ def test_the_users_own_token_is_made_once_and_readable_only_by_the_user(tmp_path
     assert (first.is_new, again.is_new) == (True, False)
     assert first.token == again.token == read_own_token(tmp_path)
     assert len(first.token) >= 43  # 256 bits
+    assert first.file is not None
     assert stat.S_IMODE(first.file.stat().st_mode) == 0o600
 
 

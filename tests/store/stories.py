@@ -7,11 +7,10 @@ from typing import TypeVar
 
 from recollect import Entry, Message, SessionInfo, Text
 from recollect.store.contract import Store
-from recollect.store.sqlite import SqliteStore
 from recollect.testing import user
 
 T = TypeVar("T")
-Play = Callable[[Callable[[SqliteStore], Awaitable[T]]], T]
+Play = Callable[[Callable[[Store], Awaitable[T]]], T]
 
 
 async def grown(store: Store, *texts: str) -> tuple[SessionInfo, tuple[Entry, ...]]:

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,11 @@ TOKEN_VARIABLE = "RECOLLECT_TOKEN"  # noqa: S105 - the name of a variable
 @click.option("--tls-key", type=click.Path(path_type=Path), metavar="FILE", help="In PEM.")
 @click.option("--tls-in-front", is_flag=True, help="A proxy in front of this server has TLS.")
 @click.option(
-    "--host", "hosts", metavar="NAME", multiple=True, help="A name that clients use for it."
+    "--allow-host",
+    "hosts",
+    metavar="NAME[:PORT]",
+    multiple=True,
+    help="A name under which other machines reach the HTTP server.",
 )
 @click.option(
     "--on-disconnect",
@@ -120,7 +125,7 @@ async def _serve(
 ) -> None:
     try:
         # late: Starlette and uvicorn are an extra
-        from recollect.server.serve import ServeOptions, TlsFiles, run_servers
+        from recollect.server.running_servers import ServeOptions, TlsFiles, run_servers
         from recollect.server.session_hub import HubLimits
     except ModuleNotFoundError as error:
         raise MissingExtra("`recollect serve`", str(error.name), "server") from None
@@ -139,6 +144,7 @@ async def _serve(
         scheme = "https" if tls else "http"
         lines = _greeting(runtime, own, running.nplt, running.http, scheme)
         print_lines(lines)
+        sys.stdout.flush()  # into a pipe, too: a supervisor or a script reads it
         await stop.wait()
     _log.info("stopped")
 

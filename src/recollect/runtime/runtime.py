@@ -160,23 +160,20 @@ class Runtime:
         return await refuse_trashed(self.store, await self.find_session(given))
 
     async def import_file(
-        self, file: Path, progress: ImportProgress = lambda _done, _total: None
+        self,
+        file: Path,
+        progress: ImportProgress = lambda _done, _total: None,
+        owner: str | None = None,
     ) -> ImportResult:
         """Import another program's session file. The session belongs to the folder that the file
-        names as its own; to this project if it names none."""
+        names as its own; to this project if it names none. A file that a client sent has an
+        `owner`, and belongs to this project: the folder that it names is the client's."""
         # late: it loads every format
         from recollect.transcripts.session_import import import_file
 
-        return await import_file(self.store, file, project=self._project_of, progress=progress)
-
-    async def import_upload(self, file: Path, owner: str) -> ImportResult:
-        """Import a session file that a client sent. Its session belongs to this project, because
-        the folder that the file names is the client's."""
-        # late: it loads every format
-        from recollect.transcripts.session_import import import_file
-
+        find = self._project_of if owner is None else lambda _folder: self.project
         return await import_file(
-            self.store, file, project=lambda _folder: self.project, owner=owner
+            self.store, file, project=find, progress=progress, owner=owner or ""
         )
 
     def _project_of(self, folder: str) -> Project:

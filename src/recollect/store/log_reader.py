@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import struct
+from collections.abc import Callable
 from typing import NoReturn, TypeAlias
 
 import apsw
@@ -153,32 +154,8 @@ class LogReader:
     def verify(
         self, rows: list[EntryRow], before: EntryRow | None, *, mark: bool
     ) -> tuple[Entry, ...]:
-        """Rows of a path, oldest first, as entries; `before` is the row that the first one follows.
-
-        An empty hash belongs to an entry that is gone: its successor cannot be verified.
-        """
-        parent = before[1].hex() if before else None
-        previous = before[3] if before else ZERO_HASH
-        unpack = self.packer.unpack
-        entries: list[Entry] = []
-        damaged: list[str] = []
-        for _, raw_id, time, expected, stored in rows:
-            entry_id = raw_id.hex()
-            body: Body
-            try:
-                json, moved = unpack(stored)
-                if entry_hash(previous, raw_id, time, json) == expected or not previous:
-                    body = decode(restore_blobs(json, self.blob) if moved else json)
-                else:
-                    body = _placeholder(entry_id, stored, damaged)
-            except (Damaged, UnknownBlob, BadInput, ValueError, struct.error):
-                body = _placeholder(entry_id, stored, damaged)
-            entries.append(Entry(entry_id, parent, time, body))
-            parent, previous = entry_id, expected
-        if damaged and not mark:
-            few = ", ".join(damaged[:3]) + (" …" if len(damaged) > 3 else "")
-            raise Damaged(f"{len(damaged)} of {len(rows)} entries are damaged ({few})", damaged)
-        return tuple(entries)
+        """See `verify_rows`."""
+        return verify_rows(rows, before, self.packer.unpack, self.blob, mark=mark)
 
     def blob(self, digest: bytes) -> bytes:
         query = "SELECT size, data FROM blobs WHERE address = ?"
@@ -194,6 +171,42 @@ class LogReader:
             return Note(text=QUARANTINED, level="error")
         json, moved = self.packer.unpack(stored)
         return decode(restore_blobs(json, self.blob) if moved else json)
+
+
+def verify_rows(
+    rows: list[EntryRow],
+    before: EntryRow | None,
+    unpack: Callable[[bytes], tuple[bytes, bool]],
+    fetch: Callable[[bytes], bytes],
+    *,
+    mark: bool,
+) -> tuple[Entry, ...]:
+    """Rows of a path, oldest first, as entries; `before` is the row that the first one follows, and
+    `fetch` returns the content of a blob.
+
+    An empty hash belongs to an entry that is gone: its successor cannot be verified.
+    """
+    parent = before[1].hex() if before else None
+    previous = before[3] if before else ZERO_HASH
+    entries: list[Entry] = []
+    damaged: list[str] = []
+    for _, raw_id, time, expected, stored in rows:
+        entry_id = raw_id.hex()
+        body: Body
+        try:
+            json, moved = unpack(stored)
+            if entry_hash(previous, raw_id, time, json) == expected or not previous:
+                body = decode(restore_blobs(json, fetch) if moved else json)
+            else:
+                body = _placeholder(entry_id, stored, damaged)
+        except (Damaged, UnknownBlob, BadInput, ValueError, struct.error):
+            body = _placeholder(entry_id, stored, damaged)
+        entries.append(Entry(entry_id, parent, time, body))
+        parent, previous = entry_id, expected
+    if damaged and not mark:
+        few = ", ".join(damaged[:3]) + (" …" if len(damaged) > 3 else "")
+        raise Damaged(f"{len(damaged)} of {len(rows)} entries are damaged ({few})", damaged)
+    return tuple(entries)
 
 
 def _check_run(rows: list[EntryRow], top: int, floor: int | None) -> None:

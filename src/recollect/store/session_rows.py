@@ -313,11 +313,16 @@ def _moved_project(db: apsw.Connection, project: Project) -> int | None:
         "SELECT project, path, names FROM projects WHERE inode = ? AND (git IS NULL OR ? IS NULL)",
         (path_to_bytes(project.inode), project.git and path_to_bytes(project.git)),
     ):
-        before, current = set(path_from_bytes(names).split("\0")), set(project.names)
-        similar = len(before & current) * 2 >= len(before | current)
-        if similar and not os.path.lexists(path_from_bytes(path)):
+        if is_moved_folder(project, path, names):
             return int(number)
     return None
+
+
+def is_moved_folder(project: Project, path: bytes, names: bytes) -> bool:
+    """Whether the folder that was at `path`, with these names in it, is this one."""
+    before, current = set(path_from_bytes(names).split("\0")), set(project.names)
+    similar = len(before & current) * 2 >= len(before | current)
+    return similar and not os.path.lexists(path_from_bytes(path))
 
 
 def path_to_bytes(path: str) -> bytes:

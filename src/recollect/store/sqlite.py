@@ -53,6 +53,7 @@ from recollect.store.session_lookup import (
     short_ids,
 )
 from recollect.store.session_rows import NewSession
+from recollect.store.sqlite_search import SqliteEntries, SqliteSearch
 from recollect.store.store_facts import read_facts
 from recollect.store.token_count_cache import read_counts, write_counts
 
@@ -130,7 +131,7 @@ class SqliteStore:
     async def counterparts(self, entry: Entry) -> tuple[Entry, ...]:
         def read(reader: LogReader) -> tuple[Entry, ...]:
             key = session_rows.find_key(reader.db, entry.id)
-            return () if key is None else read_counterparts(reader, key, entry)
+            return () if key is None else read_counterparts(SqliteEntries(reader), key, entry)
 
         return await self._read(read)
 
@@ -311,14 +312,14 @@ class SqliteStore:
 
     async def search(self, query: SearchQuery) -> tuple[SearchHit, ...]:
         await self.index_now()
-        return await self._read(lambda r: search_entries(r, query))
+        return await self._read(lambda r: search_entries(SqliteSearch(r, query), query))
 
     async def rank(self, query: SearchQuery, *, length: int = 600) -> SearchResult:
         # late: most commands search nothing, and ranking takes 5 ms to load
         from recollect.store.ranked_search import rank_entries
 
         await self.index_now()
-        return await self._read(lambda r: rank_entries(r, query, length))
+        return await self._read(lambda r: rank_entries(SqliteSearch(r, query), query, length))
 
     async def index_now(self) -> None:
         """Bring the search index up to the last entry."""

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx2
+from starlette.applications import Starlette
 
 from recollect.runtime.runtime import Overrides, open_runtime
 from recollect.server.access import AccessToken, AccessTokens, Identity, Right, hash_token
 from recollect.server.downloads import DownloadOffers
 from recollect.server.http.http_app import build_app
+from recollect.server.http.http_protocol import ConnectionLimits
 from recollect.server.http.http_server import HttpServer
 from recollect.server.http.request_guard import HttpOptions
 from recollect.server.session_hub import HubLimits, SessionHub
@@ -83,14 +86,15 @@ class Folder(NamedTuple):
         options: HttpOptions | None = None,
         limits: HubLimits | None = None,
         mode: str = "",
-        port: int = 0,
-        **server: Any,
+        connection: ConnectionLimits | None = None,
+        around: Callable[[Starlette], Starlette] = lambda app: app,
+        tls: ssl.SSLContext | None = None,
     ) -> AsyncIterator[Served]:
         overrides = Overrides(mode=mode)
         async with open_runtime(self.project, self.store, overrides=overrides) as runtime:
             hub, downloads = SessionHub(runtime, limits or HubLimits()), DownloadOffers()
             app = build_app(hub, TOKENS, options or HttpOptions(), downloads=downloads)
-            http = HttpServer(app, port=port, **server)
+            http = HttpServer(around(app), limits=connection or ConnectionLimits(), tls=tls)
             await http.start()
             try:
                 yield Served(hub, http, downloads)

@@ -180,8 +180,8 @@ def test_a_restart_in_the_middle_of_an_answer_keeps_its_part_and_the_session_goe
                 body = stored[-1]["entry"]["body"]
                 assert body["finish"] == "interrupted"
                 assert body["parts"][0]["text"].startswith(shown[:40])
-                events = await ask(client, session, "Go on.", kind="ask")
-                assert events[-1].data["result"] == "Better now."
+                answer = await ask(client, session, "Go on.", kind="ask")
+                assert answer[-1].data["result"] == "Better now."
                 every = (await client.get(f"{path}/entries?limit=500")).json()["entries"]
                 ids = [one["entry"]["id"] for one in every]
                 already = [event.id for event in seen if event.name == "entry"]
@@ -231,7 +231,7 @@ def test_an_absurd_event_id_is_refused(folder: Folder, last: str) -> None:
         async with folder.serve() as served, served.client() as client:
             session = await new_session(client)
             path = f"/api/sessions/{session}/entries/stream"
-            refused = await client.get(path, headers={"last-event-id": last.encode()})
+            refused = await client.get(path, headers={b"last-event-id": last.encode()})
             assert refused.status_code == 400
 
     run(work)

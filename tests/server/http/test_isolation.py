@@ -10,7 +10,15 @@ import pytest
 from recollect.server.access import Identity
 from recollect.server.http.api_table import ROUTES, ApiRoute
 from recollect.testing import says, user
-from tests.server.http.face import IDENTITIES, Folder, Served, new_session, run
+from tests.server.http.face import (
+    IDENTITIES,
+    Folder,
+    Served,
+    new_session,
+    run,
+    streaming,
+    take,
+)
 
 SECRET = "xylophone"
 BODIES: dict[str, dict[str, Any]] = {
@@ -132,5 +140,43 @@ def test_a_token_without_the_right_to_chat_changes_nothing_of_its_own(folder: Fo
         async with folder.serve() as served, served.client("ann-read") as client:
             made = await client.post("/api/sessions", json={})
             assert (made.status_code, made.json()["code"]) == (403, "access-denied")
+
+    run(work)
+
+
+def test_what_another_adds_to_a_fork_is_not_read_through_the_session_it_came_from(
+    folder: Folder,
+) -> None:
+    async def work() -> None:
+        async with (
+            folder.serve() as served,
+            served.client("ann-chat") as ann,
+            served.client("root") as root,
+        ):
+            session = await new_session(ann)
+            opened = await served.hub.runtime.session(session)
+            (entry,) = await opened.append(user("shared"))
+            forked = (await root.post(f"/api/sessions/{session}/fork", json={})).json()
+            assert forked["owner"] == "root"
+            assert (await ann.get(f"/api/sessions/{forked['id']}")).status_code == 404
+            other = await served.hub.runtime.session(forked["id"])
+            (secret,) = await other.append(user(SECRET))
+            path = f"/api/sessions/{session}"
+            for address in (
+                f"{path}/entries/{secret.id}",
+                f"{path}/entries?at={secret.id}",
+                f"{path}/view?at={secret.id}",
+                f"{path}/requests/{secret.id}",
+            ):
+                refused = await ann.get(address)
+                assert (refused.status_code, refused.json()["code"]) == (404, "unknown-entry")
+            for change in ({"to": secret.id}, {"to": forked["head"]}):
+                moved = await ann.post(f"{path}/rewind", json=change)
+                assert moved.status_code == (404 if change["to"] == secret.id else 200)
+            headers = {"last-event-id": secret.id}
+            async with streaming(ann, f"{path}/entries/stream", headers=headers) as events:
+                told, first = await take(events, 2)
+            assert (told.name, told.id) == ("rewound", "start")
+            assert first.id == entry.id
 
     run(work)

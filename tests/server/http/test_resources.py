@@ -261,7 +261,7 @@ def test_an_import_cannot_reach_a_session_of_somebody_else(folder: Folder) -> No
         }
         longer = {
             **record,
-            "messages": [*record["messages"], {**record["messages"][0], "id": "b"}],  # type: ignore[dict-item, misc]
+            "messages": [*record["messages"], {**record["messages"][0], "id": "b"}],  # type: ignore[dict-item]
         }
         octets = {"content-type": "application/octet-stream"}
         async with (

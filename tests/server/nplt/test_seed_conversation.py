@@ -9,7 +9,7 @@ import pytest
 
 from recollect.agent.exchange import message_text
 from recollect.entries import Message
-from recollect.testing import call, says
+from recollect.testing import ProviderLine, call, says
 from tests.server.hubs import scripted_provider
 from tests.server.nplt.nplt_servers import RunningServer, running_server
 from tests.server.nplt.seed_client import (
@@ -176,7 +176,10 @@ def test_the_history_of_an_empty_session_says_so_in_the_seeds_words(
 def test_a_tool_call_is_a_thought_and_its_result_is_in_the_history(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script = [says("Let me look.", call("list_directory", path=".")), "It is empty."]
+    script: list[ProviderLine] = [
+        says("Let me look.", call("list_directory", path=".")),
+        "It is empty.",
+    ]
     with (
         scripted_provider(tmp_path / "home", monkeypatch, script),
         running_server(tmp_path) as server,

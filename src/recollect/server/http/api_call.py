@@ -1,6 +1,6 @@
 """One call of our own face: who calls, with which query and body, and the head that it expects.
 
-A handler is an async function of an `ApiCall[Query, Body]` that returns a `Reply[Value]`, an
+A handler is an async function of an `ApiCall[Query, Body]` that returns an `ApiReply[Value]`, an
 `EventStream` or a plain response. Its annotations are the description: the checks of a request and
 the OpenAPI page are both made from them, so they cannot differ.
 """
@@ -58,7 +58,7 @@ class NotModified(Exception):
         self.tag = tag
 
 
-class Reply(Generic[ValueT]):
+class ApiReply(Generic[ValueT]):
     """What a handler returns: a value that becomes JSON, and its headers."""
 
     def __init__(

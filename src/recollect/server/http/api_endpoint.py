@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -14,14 +13,13 @@ from recollect.errors import BadInput
 from recollect.server.access import Identity
 from recollect.server.http.api_call import (
     ApiCall,
+    ApiReply,
     ApiState,
     FileBytes,
     NotModified,
-    Reply,
 )
 from recollect.server.http.api_table import ApiRoute
-from recollect.server.http.http_metrics import HttpMetrics
-from recollect.server.http.problem_details import json_response, kind_of
+from recollect.server.http.problem_details import json_response
 from recollect.server.http.request_guard import identity_of
 from recollect.server.http.request_json import convert_value, read_json
 
@@ -29,20 +27,13 @@ MAX_PARAMETERS = 50
 _NOBODY = Identity("", "read")  # the holder of a download's address
 
 
-def starlette_route(api: ApiRoute, state: ApiState, metrics: HttpMetrics) -> Route:
+def starlette_route(api: ApiRoute, state: ApiState) -> Route:
     async def endpoint(request: Request) -> Response:
-        begun, status = time.perf_counter(), 500
-        try:
-            response = await _answer(api, state, request)
-            status = response.status_code
-            return response
-        except Exception as error:
-            status = kind_of(error).status
-            raise
-        finally:
-            metrics.observe(api.method, api.path, status, time.perf_counter() - begun)
+        return await _answer(api, state, request)
 
-    return Route(api.path, endpoint, methods=[api.method], name=api.name)
+    route = Route(api.path, endpoint, methods=[api.method], name=api.name)
+    route.methods = {api.method}  # without the HEAD that Starlette adds: a stream has none
+    return route
 
 
 async def _answer(api: ApiRoute, state: ApiState, request: Request) -> Response:
@@ -58,7 +49,7 @@ async def _answer(api: ApiRoute, state: ApiState, request: Request) -> Response:
         return Response(status_code=304, headers={"etag": known.tag})
     if isinstance(reply, Response):
         return reply
-    assert isinstance(reply, Reply)
+    assert isinstance(reply, ApiReply)
     return json_response(reply.value, reply.status, reply.headers)
 
 

@@ -20,7 +20,7 @@ from recollect.server.http import (
     transcript_routes,
     view_routes,
 )
-from recollect.server.http.api_call import ApiCall, Reply
+from recollect.server.http.api_call import ApiCall, ApiReply
 
 Handler = Callable[[ApiCall[Any, Any]], Awaitable[Any]]
 
@@ -43,7 +43,7 @@ class ApiRoute(msgspec.Struct, frozen=True, dict=True):
         hints = get_type_hints(self.handler)
         query, body = get_args(hints["call"])
         replies = hints["return"]
-        return query, body, get_args(replies) if get_origin(replies) is not Reply else (replies,)
+        return query, body, get_args(replies) if get_origin(replies) is not ApiReply else (replies,)
 
     @property
     def query(self) -> type:
@@ -56,7 +56,7 @@ class ApiRoute(msgspec.Struct, frozen=True, dict=True):
     @property
     def value(self) -> type | None:
         """The type of the JSON value that it returns; None if it is no JSON of ours."""
-        replies = [one for one in self._types[2] if get_origin(one) is Reply]
+        replies = [one for one in self._types[2] if get_origin(one) is ApiReply]
         return get_args(replies[0])[0] if replies else None
 
     @property

@@ -17,6 +17,10 @@ EntryDocument = Annotated[
 MessageDocument = Annotated[
     dict[str, Any], Meta(extra_json_schema={"$ref": "#/components/schemas/Message"})
 ]
+MAX_NUMBER = 2**53 - 1  # what every reader of JSON can hold exactly
+Milliseconds = Annotated[int, Meta(ge=0, le=MAX_NUMBER)]  # since 1970
+# from 0 at the first entry; negative: from the end
+Position = Annotated[int, Meta(ge=-MAX_NUMBER, le=MAX_NUMBER)]
 PageSize = Annotated[int, Meta(ge=1, le=500)]
 EntryName = Annotated[str, Meta(min_length=1, max_length=64)]
 TitleText = Annotated[str, Meta(max_length=1_000)]
@@ -46,7 +50,7 @@ class SessionPage(_Output, frozen=True):
     next: str | None = None  # the cursor of the next page
 
 
-class NewSession(_Input, frozen=True):
+class SessionCreation(_Input, frozen=True):
     title: TitleText = ""
 
 
@@ -67,7 +71,9 @@ class RewindTarget(_Input, frozen=True):
 
 
 class EntryListQuery(_Input, frozen=True):
-    start: int = 0  # position, from 0 at the first entry; negative: from the end
+    start: Annotated[int, Meta(ge=-MAX_NUMBER, le=MAX_NUMBER)] = (
+        0  # position, from 0 at the first entry; negative: from the end
+    )
     limit: PageSize = 50
     kind: str = ""
     role: Literal["", "user", "model", "system"] = ""
@@ -192,12 +198,12 @@ class SearchParameters(_Input, frozen=True):
     session: str = ""
     role: Literal["", "user", "model", "system"] = ""
     tool: str = ""
-    after: int | None = None  # milliseconds since 1970
-    before: int | None = None
+    after: Milliseconds | None = None
+    before: Milliseconds | None = None
     limit: Annotated[int, Meta(ge=1, le=100)] = 20
 
 
-class FoundEntry(_Output, frozen=True):
+class FoundHit(_Output, frozen=True):
     session: SessionInfo
     entry: EntryDocument
     snippet: str
@@ -208,7 +214,7 @@ class FoundEntry(_Output, frozen=True):
 
 
 class FoundPage(_Output, frozen=True):
-    hits: tuple[FoundEntry, ...]
+    hits: tuple[FoundHit, ...]
     nowhere: tuple[str, ...]  # words that nothing has
     more: bool
 
@@ -246,7 +252,7 @@ class RunList(_Output, frozen=True):
     runs: tuple[RunDocument, ...]
 
 
-class ApprovalAnswer(_Input, frozen=True):
+class ApprovalDecision(_Input, frozen=True):
     allow: bool
 
 

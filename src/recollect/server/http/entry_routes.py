@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from recollect.entries import Entry, Message, entry_to_json
 from recollect.errors import BadInput
-from recollect.server.http.api_call import ApiCall, NoBody, NoQuery, Reply, tag_of
+from recollect.server.http.api_call import ApiCall, ApiReply, NoBody, NoQuery, tag_of
 from recollect.server.http.api_values import (
     EntryDetail,
     EntryListQuery,
@@ -21,7 +21,7 @@ _CHUNK = 500
 MAX_NAME = 64  # characters of an event id that can be one of ours
 
 
-async def list_entries(call: ApiCall[EntryListQuery, NoBody]) -> Reply[EntryPage]:
+async def list_entries(call: ApiCall[EntryListQuery, NoBody]) -> ApiReply[EntryPage]:
     """List the entries on the path to the head, by position; with a filter, those that match.
 
     `next` is the position to go on at. A request with a filter looks at a bounded number of
@@ -35,7 +35,7 @@ async def list_entries(call: ApiCall[EntryListQuery, NoBody]) -> Reply[EntryPage
     elif start < 0:
         start = max(0, info.entries + start)
     entries, following = await _collect(store, info.id, head, start, query)
-    return Reply(
+    return ApiReply(
         EntryPage(session=info.id, head=head, entries=tuple(entries), next=following), tag=tag
     )
 
@@ -69,13 +69,13 @@ def _matches(entry: Entry, query: EntryListQuery) -> bool:
     return not query.role or (isinstance(body, Message) and body.role == query.role)
 
 
-async def get_entry(call: ApiCall[NoQuery, NoBody]) -> Reply[EntryDetail]:
+async def get_entry(call: ApiCall[NoQuery, NoBody]) -> ApiReply[EntryDetail]:
     """Get an entry, with the other half of its exchange."""
     info, store = await call.session(), call.hub.store
     _, entry = await store.entry(call.path("entry"), session=info.id)
     tag = call.unless_known(f'"{entry.id}"')
     beside = tuple(entry_to_json(one) for one in await store.counterparts(entry))
-    return Reply(EntryDetail(entry=entry_to_json(entry), beside=beside), tag=tag)
+    return ApiReply(EntryDetail(entry=entry_to_json(entry), beside=beside), tag=tag)
 
 
 async def stream_entries(call: ApiCall[EntryStreamQuery, NoBody]) -> EventStream:

@@ -10,7 +10,7 @@ fork goes on from there.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from recollect.entries import entry_to_json
 from recollect.errors import UnknownEntry
@@ -22,7 +22,9 @@ PAGE = 100  # entries that are read at once
 WAIT_SECONDS = 60.0
 
 
-async def follow_entries(store: Store, session: str, after: str) -> AsyncIterator[StreamEvent]:
+async def follow_entries(
+    store: Store, session: str, after: str
+) -> AsyncGenerator[StreamEvent, None]:
     """Events from an entry on; `start`: all entries; empty: only those that will be appended."""
     if after:
         head, count = (None if after == START else after), -1
@@ -48,7 +50,7 @@ def _place_event(name: str, head: str | None, count: int) -> StreamEvent:
 
 async def _entries(
     store: Store, session: str, start: int, head: str | None
-) -> AsyncIterator[StreamEvent]:
+) -> AsyncGenerator[StreamEvent, None]:
     if head is None:
         return
     while page := await store.page(session, start=start, limit=PAGE, at=head):

@@ -53,8 +53,8 @@ def build_app(
     app = Starlette(
         routes=[
             *_service_routes(hub, metrics),
-            *(starlette_route(route, state, metrics) for route in ROUTES),
-            Mount("/v1", routes=list(responses)),
+            *(metrics.measured(starlette_route(route, state)) for route in ROUTES),
+            Mount("/v1", routes=[_measured(route, metrics) for route in responses]),
         ],
         middleware=[Middleware(RequestGuard, tokens=tokens, options=options)],
         exception_handlers={RecollectError: _handle_error, HTTPException: _handle_http_error},
@@ -62,6 +62,10 @@ def build_app(
     app.router.redirect_slashes = False
     app.state.stopping = stopping  # event streams end when it is set
     return app
+
+
+def _measured(route: BaseRoute, metrics: HttpMetrics) -> BaseRoute:
+    return metrics.measured(route, "/v1") if isinstance(route, Route) else route
 
 
 def _service_routes(hub: SessionHub, metrics: HttpMetrics) -> list[Route]:

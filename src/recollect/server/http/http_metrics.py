@@ -1,16 +1,24 @@
-"""Prometheus metrics of one server: requests and their times by route, streams, prompts, tokens."""
+"""Prometheus metrics of one server: requests and their times by route, streams, prompts, tokens.
+
+Labels are routes as the table writes them, never what a client sent.
+"""
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable, Iterator
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
 
 from recollect.server.session_hub import SessionHub
 
 METRICS_TYPE = CONTENT_TYPE_LATEST
+_log = logging.getLogger("recollect.server.http")
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
@@ -20,7 +28,7 @@ class HttpMetrics:
         labels = ("method", "route")
         self._requests = Counter(
             "recollect_http_requests",
-            "Requests of our own face.",
+            "Requests by route.",
             (*labels, "status"),
             registry=self._registry,
         )
@@ -33,9 +41,32 @@ class HttpMetrics:
         )
         self._registry.register(_HubMetrics(hub, count_streams))
 
-    def observe(self, method: str, route: str, status: int, seconds: float) -> None:
+    def measured(self, route: Route, prefix: str = "") -> Route:
+        """The route, with its requests counted."""
+        app, path = route.app, prefix + route.path
+
+        async def counted(scope: Scope, receive: Receive, send: Send) -> None:
+            begun = time.perf_counter()
+
+            async def noted(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    self._observe(scope["method"], path, message["status"], begun)
+                await send(message)
+
+            try:
+                await app(scope, receive, noted)
+            except Exception:
+                self._observe(scope["method"], path, 500, begun)
+                raise
+
+        route.app = counted
+        return route
+
+    def _observe(self, method: str, route: str, status: int, begun: float) -> None:
+        seconds = time.perf_counter() - begun
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.labels(method, route).observe(seconds)
+        _log.debug("%s %s %d %.1f ms", method, route, status, seconds * 1_000)
 
     def render(self) -> bytes:
         return generate_latest(self._registry)

@@ -13,22 +13,31 @@ import asyncio
 from typing import Any
 
 import h11
+import msgspec
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-HEAD_SECONDS = 10.0
-BODY_SECONDS = 10.0  # before the lowest speed counts
-BODY_BYTES_PER_SECOND = 16_384
-CHECK_SECONDS = 2.0  # between two looks at a body or at a reader
-DROPPED_BYTES = 16_000_000  # of a body whose request was answered already
-READER_SECONDS = 10.0
-READER_BYTES = 4_096  # that a client must read in that time, if a response waits for it
+
+class ConnectionLimits(msgspec.Struct, frozen=True):
+    """How slow a client may be, and how much it may send."""
+
+    connections: int = 2_000
+    head_bytes: int = 32_768
+    head_seconds: float = 10.0  # for the head of a request, and for the handshake of TLS
+    body_seconds: float = 10.0  # before the lowest speed counts
+    body_bytes_per_second: int = 16_384
+    dropped_bytes: int = 16_000_000  # of a body whose request was answered already
+    check_seconds: float = 2.0  # between two looks at a body
+    reader_seconds: float = 10.0
+    reader_bytes: int = 4_096  # that a client must read in that time, if a response waits for it
+    stop_seconds: int = 5  # for what runs when the server stops
 
 
 class TimedProtocol(H11Protocol):
     """An HTTP/1.1 connection that is closed when its client is too slow."""
 
-    def __init__(self, *given: Any, **options: Any) -> None:
-        super().__init__(*given, **options)
+    def __init__(self, limits: ConnectionLimits, *given: Any) -> None:
+        super().__init__(*given)
+        self._limits = limits
         self._head_timer: asyncio.TimerHandle | None = None
         self._body_timer: asyncio.TimerHandle | None = None
         self._reader_timer: asyncio.TimerHandle | None = None
@@ -48,7 +57,7 @@ class TimedProtocol(H11Protocol):
         self._received += len(data)
         if self.conn.our_state is h11.DONE and self.conn.their_state is h11.SEND_BODY:
             self._dropped += len(data)
-            if self._dropped > DROPPED_BYTES:
+            if self._dropped > self._limits.dropped_bytes:
                 self.transport.abort()
                 return
         super().data_received(data)
@@ -70,7 +79,7 @@ class TimedProtocol(H11Protocol):
     def _await_head(self) -> None:
         self._stop_waiting_for_head()
         if not self.transport.is_closing():
-            self._head_timer = self.loop.call_later(HEAD_SECONDS, self._cut_head)
+            self._head_timer = self.loop.call_later(self._limits.head_seconds, self._cut_head)
 
     def _stop_waiting_for_head(self) -> None:
         if self._head_timer is not None:
@@ -93,12 +102,12 @@ class TimedProtocol(H11Protocol):
     # --- bodies ----------------------------------------------------------------------------------
 
     def _schedule_body_check(self, cycle: object) -> None:
-        self._body_timer = self.loop.call_later(CHECK_SECONDS, self._check_body, cycle)
+        self._body_timer = self.loop.call_later(self._limits.check_seconds, self._check_body, cycle)
 
     def _check_body(self, cycle: object) -> None:
         if cycle is not self.cycle or self.conn.their_state is not h11.SEND_BODY:
             return
-        allowed = BODY_SECONDS + self._received / BODY_BYTES_PER_SECOND
+        allowed = self._limits.body_seconds + self._received / self._limits.body_bytes_per_second
         if self.loop.time() - self._begun <= allowed:
             self._schedule_body_check(cycle)
             return
@@ -119,10 +128,12 @@ class TimedProtocol(H11Protocol):
 
     def _schedule_reader_check(self) -> None:
         waiting = self.transport.get_write_buffer_size()
-        self._reader_timer = self.loop.call_later(READER_SECONDS, self._check_reader, waiting)
+        self._reader_timer = self.loop.call_later(
+            self._limits.reader_seconds, self._check_reader, waiting
+        )
 
     def _check_reader(self, before: int) -> None:
-        if before - self.transport.get_write_buffer_size() < READER_BYTES:
+        if before - self.transport.get_write_buffer_size() < self._limits.reader_bytes:
             self.transport.abort()
         else:
             self._schedule_reader_check()

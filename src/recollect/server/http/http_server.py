@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import socket
+import ssl
 from collections.abc import Iterator, Sequence
 
 import uvicorn
 from starlette.applications import Starlette
 
-from recollect.server.http.http_protocol import HEAD_SECONDS, TimedProtocol
+from recollect.server.http.http_protocol import ConnectionLimits, TimedProtocol
 
-MAX_HEAD = 32_768  # bytes of a request's head
-STOP_SECONDS = 5
-KEEP_ALIVE_SECONDS = 10
+_DEFAULT_LIMITS = ConnectionLimits()
 
 
 class HttpServer:
@@ -30,45 +30,38 @@ class HttpServer:
         host: str = "127.0.0.1",
         port: int = 0,
         *,
-        certificate: str | None = None,  # files in PEM
-        key: str | None = None,
-        connections: int = 2_000,
+        tls: ssl.SSLContext | None = None,
+        limits: ConnectionLimits = _DEFAULT_LIMITS,
     ) -> None:
         self._app, self._host, self._given_port = app, host, port
         config = uvicorn.Config(
             app,
-            http=TimedProtocol,
+            http="h11",
             ws="none",
             lifespan="off",
             log_config=None,
             access_log=False,
             proxy_headers=False,
             server_header=False,
-            limit_concurrency=connections,
-            timeout_keep_alive=KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=STOP_SECONDS,
-            ssl_certfile=certificate,
-            ssl_keyfile=key,
-            h11_max_incomplete_event_size=MAX_HEAD,
+            limit_concurrency=limits.connections,
+            timeout_keep_alive=math.ceil(limits.head_seconds),
+            timeout_graceful_shutdown=limits.stop_seconds,
+            h11_max_incomplete_event_size=limits.head_bytes,
         )
-        self._server = _Server(config)
+        self._server = _Server(config, limits, tls)
         self._task: asyncio.Task[None] | None = None
         self.port = 0
 
     async def start(self) -> None:
         """Listen; raises `OSError` if the address cannot be had."""
-        self._server.config.load()  # a wrong certificate is an error here
-        infos = await asyncio.get_running_loop().getaddrinfo(
-            self._host, self._given_port, type=socket.SOCK_STREAM
-        )
-        family = infos[0][0]
-        bound = socket.create_server(
-            (self._host, self._given_port), family=family, backlog=self._server.config.backlog
-        )
+        self._server.config.load()
+        bound = await _bind(self._host, self._given_port)
         self.port = bound.getsockname()[1]
         self._task = asyncio.create_task(self._server.serve([bound]), name="http server")
         while not self._server.started and not self._task.done():
             await asyncio.sleep(0.01)
+        if self._task.done():
+            await self._task  # raises what went wrong
 
     async def stop(self) -> None:
         """Stop listening, end the streams, finish what runs, close every connection."""
@@ -81,8 +74,32 @@ class HttpServer:
             connection.transport.abort()
 
 
+async def _bind(host: str, port: int) -> socket.socket:
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP, flags=socket.AI_PASSIVE
+    )
+    family, kind, protocol, _, address = found[0]
+    # with its protocol: asyncio switches off Nagle's algorithm only where a socket names TCP, and
+    # with it the body of a response waits 40 ms for the client to acknowledge the head
+    bound = socket.socket(family, kind, protocol)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+    except OSError:
+        bound.close()
+        raise
+    return bound
+
+
 class _Server(uvicorn.Server):
-    """Without signal handlers, and with a limit on the time for a TLS handshake."""
+    """Without signal handlers, and with limits on every connection."""
+
+    def __init__(
+        self, config: uvicorn.Config, limits: ConnectionLimits, tls: ssl.SSLContext | None
+    ) -> None:
+        super().__init__(config)
+        self._limits, self._tls = limits, tls
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -93,14 +110,14 @@ class _Server(uvicorn.Server):
         await self.lifespan.startup()
 
         def connect() -> asyncio.Protocol:
-            return TimedProtocol(config, self.server_state, self.lifespan.state, _loop=loop)
+            return TimedProtocol(self._limits, config, self.server_state, self.lifespan.state, loop)
 
-        timeout = HEAD_SECONDS if config.ssl is not None else None
+        timeout = self._limits.head_seconds if self._tls is not None else None
         self.servers = [
             await loop.create_server(
                 connect,
                 sock=bound,
-                ssl=config.ssl,
+                ssl=self._tls,
                 ssl_handshake_timeout=timeout,
                 backlog=config.backlog,
             )

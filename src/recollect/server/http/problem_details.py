@@ -90,6 +90,8 @@ PROBLEMS: dict[type[RecollectError], ProblemKind] = {
     ),
     errors.AccessDenied: ProblemKind(403, "access-denied", "Not allowed with this token"),
     errors.ServerBusy: ProblemKind(503, "server-busy", "The server is at a limit", "", 1),
+    errors.CannotListen: ProblemKind(500, "internal", "An internal error", _IN_LOG),
+    errors.MissingExtra: ProblemKind(500, "missing-extra", "A package is not installed", _IN_LOG),
     errors.ModelError: ProblemKind(502, "model-failed", "The model did not reply"),
     errors.UnknownModel: ProblemKind(422, "unknown-model", "No such model"),
     errors.NoApiKey: ProblemKind(422, "no-api-key", "The server has no key for this model"),

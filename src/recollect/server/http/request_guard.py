@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 import msgspec
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from recollect.server.access import AccessTokens, Identity
@@ -70,6 +70,8 @@ class RequestGuard:
             return
         try:
             await self._app(scope, _limited(receive, limit), secured)
+        except ClientDisconnect:  # in the middle of its body: nobody is left to answer
+            return
         except Exception as error:  # noqa: BLE001 - the last place: logged, and told as a 500
             await secured.fail(error, scope, receive)
 

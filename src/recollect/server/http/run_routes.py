@@ -6,7 +6,7 @@ from the same server. Cancelling is a request of its own.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from recollect.agent.fit_context import ContextReduced
@@ -15,9 +15,9 @@ from recollect.models.readiness import is_ready
 from recollect.models.resolve import default_model_name, known_models, look_up_model
 from recollect.runtime.prompt_run import RunOptions, RunResult
 from recollect.runtime.run_documents import event_document, failure_document, result_document
-from recollect.server.http.api_call import ApiCall, NoBody, NoQuery, Reply
+from recollect.server.http.api_call import ApiCall, ApiReply, NoBody, NoQuery
 from recollect.server.http.api_values import (
-    ApprovalAnswer,
+    ApprovalDecision,
     ModelDocument,
     ModelList,
     PromptRequest,
@@ -39,7 +39,7 @@ EVENT_STREAM = "text/event-stream"
 
 async def create_prompt(
     call: ApiCall[NoQuery, PromptRequest],
-) -> Reply[RunDocument] | EventStream:
+) -> ApiReply[RunDocument] | EventStream:
     """Send a prompt: it runs after those before it in its session.
 
     The reply names the run; with `stream`, or `Accept: text/event-stream`, it is the stream of the
@@ -52,19 +52,19 @@ async def create_prompt(
     run = await call.hub.prompt(call.who, info, body.prompt, options, can_approve=body.approve)
     if body.stream or EVENT_STREAM in call.header("accept"):
         return call.state.slots.stream(run_events(run, 0), call.who.name)
-    return Reply(_run_document(run), 202, location=f"/api/runs/{run.id}")
+    return ApiReply(_run_document(run), 202, location=f"/api/runs/{run.id}")
 
 
-async def list_runs(call: ApiCall[NoQuery, NoBody]) -> Reply[RunList]:
+async def list_runs(call: ApiCall[NoQuery, NoBody]) -> ApiReply[RunList]:
     """List the runs of a session on this server that have not ended, in their order."""
     info = await call.session()
     runs = call.hub.runs_of(info.id)
-    return Reply(RunList(runs=tuple(map(_run_document, runs))))
+    return ApiReply(RunList(runs=tuple(map(_run_document, runs))))
 
 
-async def get_run(call: ApiCall[NoQuery, NoBody]) -> Reply[RunDocument]:
+async def get_run(call: ApiCall[NoQuery, NoBody]) -> ApiReply[RunDocument]:
     """Get the state of a run of this server."""
-    return Reply(_run_document(call.hub.run(call.who, call.path("run"))))
+    return ApiReply(_run_document(call.hub.run(call.who, call.path("run"))))
 
 
 def _run_document(run: PromptRun) -> RunDocument:
@@ -87,24 +87,24 @@ async def stream_run(call: ApiCall[NoQuery, NoBody]) -> EventStream:
     return call.state.slots.stream(run_events(run, start), call.who.name)
 
 
-async def cancel_run(call: ApiCall[NoQuery, NoBody]) -> Reply[RunDocument]:
+async def cancel_run(call: ApiCall[NoQuery, NoBody]) -> ApiReply[RunDocument]:
     """Stop a run; what has come of its reply is kept, marked as interrupted."""
     run = call.hub.run(call.who, call.path("run"))
     run.cancel()
-    return Reply(_run_document(run), 202)
+    return ApiReply(_run_document(run), 202)
 
 
-async def answer_approval(call: ApiCall[NoQuery, ApprovalAnswer]) -> Reply[RunDocument]:
+async def answer_approval(call: ApiCall[NoQuery, ApprovalDecision]) -> ApiReply[RunDocument]:
     """Answer whether a tool call may run."""
     run = call.hub.run(call.who, call.path("run"))
     run.answer(call.path("approval"), allowed=call.body.allow, by=call.who.name)
-    return Reply(_run_document(run))
+    return ApiReply(_run_document(run))
 
 
 # --- events --------------------------------------------------------------------------------------
 
 
-async def run_events(run: PromptRun, start: int) -> AsyncIterator[StreamEvent]:
+async def run_events(run: PromptRun, start: int) -> AsyncGenerator[StreamEvent, None]:
     """The events from a position on; an event's id is its position."""
     reduced, position = list[ContextReduced](), -1
     async for event in run.events():
@@ -146,7 +146,7 @@ def _approval_document(event: ApprovalRequested) -> dict[str, Any]:
     }
 
 
-async def list_models(call: ApiCall[NoQuery, NoBody]) -> Reply[ModelList]:
+async def list_models(call: ApiCall[NoQuery, NoBody]) -> ApiReply[ModelList]:
     """List the models that a prompt can name, and which of them can be called now."""
     settings = call.hub.runtime.settings
     default = look_up_model(default_model_name(settings), settings).name
@@ -163,4 +163,4 @@ async def list_models(call: ApiCall[NoQuery, NoBody]) -> Reply[ModelList]:
         )
         for model in known_models(settings)
     )
-    return Reply(ModelList(models=found))
+    return ApiReply(ModelList(models=found))

@@ -11,10 +11,10 @@ from starlette.responses import Response
 
 from recollect.entries import entry_to_json
 from recollect.redaction import redact_json
-from recollect.server.http.api_call import ApiCall, FileBytes, NoBody, NoQuery, Reply
+from recollect.server.http.api_call import ApiCall, ApiReply, FileBytes, NoBody, NoQuery
 from recollect.server.http.api_values import (
     ExportQuery,
-    FoundEntry,
+    FoundHit,
     FoundPage,
     ImportQuery,
     SearchParameters,
@@ -32,7 +32,7 @@ class FileReply(Response):
         super().__init__(data, headers={"content-disposition": shown}, media_type=media_type)
 
 
-async def search_entries(call: ApiCall[SearchParameters, NoBody]) -> Reply[FoundPage]:
+async def search_entries(call: ApiCall[SearchParameters, NoBody]) -> ApiReply[FoundPage]:
     """Find entries by their words; those that have all of them come first."""
     given, store = call.query, call.hub.store
     session = (await call.hub.find(call.who, given.session)).id if given.session else None
@@ -49,11 +49,11 @@ async def search_entries(call: ApiCall[SearchParameters, NoBody]) -> Reply[Found
         )
     )
     hits = tuple(map(_hit_document, found.hits))
-    return Reply(FoundPage(hits=hits, nowhere=found.nowhere, more=found.more))
+    return ApiReply(FoundPage(hits=hits, nowhere=found.nowhere, more=found.more))
 
 
-def _hit_document(hit: SearchHit) -> FoundEntry:
-    return FoundEntry(
+def _hit_document(hit: SearchHit) -> FoundHit:
+    return FoundHit(
         session=hit.session,
         entry=entry_to_json(hit.entry),
         snippet=hit.snippet,
@@ -64,16 +64,16 @@ def _hit_document(hit: SearchHit) -> FoundEntry:
     )
 
 
-async def import_transcript(call: ApiCall[ImportQuery, FileBytes]) -> Reply[ImportResult]:
+async def import_transcript(call: ApiCall[ImportQuery, FileBytes]) -> ApiReply[ImportResult]:
     """Import another program's session file, whose bytes are the body; again adds only news."""
     with tempfile.TemporaryDirectory(prefix="recollect-import-") as folder:
         path = Path(folder) / _safe_name(call.query.name)
         with path.open("wb") as file:
             async for chunk in call.request.stream():
                 await asyncio.to_thread(file.write, chunk)
-        result = await call.hub.runtime.import_upload(path, call.who.name)
+        result = await call.hub.runtime.import_file(path, owner=call.who.name)
     location = f"/api/sessions/{result.session}"
-    return Reply(result, 201 if result.added else 200, location=location)
+    return ApiReply(result, 201 if result.added else 200, location=location)
 
 
 def _safe_name(given: str) -> str:

@@ -14,7 +14,7 @@ from recollect.models.resolve import ResolvedModel
 from recollect.runtime.model_choice import next_model
 from recollect.runtime.request_replay import load_replay
 from recollect.runtime.runtime import Runtime, writes_snapshots
-from recollect.server.http.api_call import ApiCall, NoBody, NoQuery, Reply, tag_of
+from recollect.server.http.api_call import ApiCall, ApiReply, NoBody, NoQuery, tag_of
 from recollect.server.http.api_values import (
     CompactionDocument,
     CompactionRequest,
@@ -35,7 +35,7 @@ from recollect.view.view import View, ViewItem
 from recollect.view_loader import fold_stored, read_needed_entries
 
 
-async def get_view(call: ApiCall[ViewQuery, NoBody]) -> Reply[ViewDocument]:
+async def get_view(call: ApiCall[ViewQuery, NoBody]) -> ApiReply[ViewDocument]:
     """Show what a model sees, message by message with tokens, and everything that is left out."""
     info, query = await call.session(), call.query
     tag, at = call.unless_known(tag_of(info)), info.head
@@ -52,7 +52,7 @@ async def get_view(call: ApiCall[ViewQuery, NoBody]) -> Reply[ViewDocument]:
         left_out=find_omissions(view),
         problems=view.problems,
     )
-    return Reply(document, tag=tag)
+    return ApiReply(document, tag=tag)
 
 
 async def _load(
@@ -88,15 +88,15 @@ def _message_document(message: Message) -> dict[str, Any]:
     return body
 
 
-async def get_explanation(call: ApiCall[ExplainQuery, NoBody]) -> Reply[Explanation]:
+async def get_explanation(call: ApiCall[ExplainQuery, NoBody]) -> ApiReply[Explanation]:
     """Explain what a model sees and what not: by which rule, why, since when, how it comes back."""
     info = await call.session()
     tag = call.unless_known(tag_of(info))
     session, _ = await _open(call.hub.runtime, info, call.query.model)
-    return Reply(await session.explain(), tag=tag)
+    return ApiReply(await session.explain(), tag=tag)
 
 
-async def get_request(call: ApiCall[RequestQuery, NoBody]) -> Reply[RequestDocument]:
+async def get_request(call: ApiCall[RequestQuery, NoBody]) -> ApiReply[RequestDocument]:
     """Encode the request of any past moment again: a request's own, or the one after a message."""
     info, query, runtime = await call.session(), call.query, call.hub.runtime
     _, at = await call.hub.store.entry(call.path("entry"), session=info.id)
@@ -112,13 +112,13 @@ async def get_request(call: ApiCall[RequestQuery, NoBody]) -> Reply[RequestDocum
         sha256=encoded.digest,
         body=msgspec.Raw(encoded.body),
     )
-    return Reply(document)
+    return ApiReply(document)
 
 
 # --- edits ---------------------------------------------------------------------------------------
 
 
-async def edit_view(call: ApiCall[NoQuery, EditRequest]) -> Reply[EditResult]:
+async def edit_view(call: ApiCall[NoQuery, EditRequest]) -> ApiReply[EditResult]:
     """Pin, drop or restore messages, all of them or none; nothing is deleted."""
     info, body = await call.writable(), call.body
     if not (body.pin or body.drop or body.restore):
@@ -134,7 +134,7 @@ async def edit_view(call: ApiCall[NoQuery, EditRequest]) -> Reply[EditResult]:
     return _edit_reply(session, edits, before)
 
 
-def _edit_reply(session: Session, edits: tuple[Entry, ...], before: int) -> Reply[EditResult]:
+def _edit_reply(session: Session, edits: tuple[Entry, ...], before: int) -> ApiReply[EditResult]:
     view = session.view()
     result = EditResult(
         session=session.id,
@@ -143,10 +143,12 @@ def _edit_reply(session: Session, edits: tuple[Entry, ...], before: int) -> Repl
         tokens_before=before,
         tokens_after=view.tokens,
     )
-    return Reply(result, tag=f'"{view.head}"')
+    return ApiReply(result, tag=f'"{view.head}"')
 
 
-async def compact_session(call: ApiCall[NoQuery, CompactionRequest]) -> Reply[CompactionDocument]:
+async def compact_session(
+    call: ApiCall[NoQuery, CompactionRequest],
+) -> ApiReply[CompactionDocument]:
     """Replace older messages with a snapshot, or show what that would be; it can be undone."""
     body, runtime = call.body, call.hub.runtime
     info = await (call.session() if body.preview else call.writable())
@@ -164,7 +166,7 @@ async def compact_session(call: ApiCall[NoQuery, CompactionRequest]) -> Reply[Co
     if not proposal.succeeded:
         raise CannotEdit("compact", info.id, proposal.compaction.reason)
     entry = None if body.preview else session.view().compaction
-    return Reply(_compaction_document(info.id, proposal, entry), tag=_head_tag(session, entry))
+    return ApiReply(_compaction_document(info.id, proposal, entry), tag=_head_tag(session, entry))
 
 
 def _head_tag(session: Session, entry: Entry | None) -> str:
@@ -190,7 +192,7 @@ def _compaction_document(
     )
 
 
-async def undo_compaction(call: ApiCall[NoQuery, NoBody]) -> Reply[EditResult]:
+async def undo_compaction(call: ApiCall[NoQuery, NoBody]) -> ApiReply[EditResult]:
     """Undo the compaction in force."""
     session, _ = await _open(call.hub.runtime, await call.writable(), "")
     before = session.view().tokens

@@ -30,7 +30,7 @@ class NamedSession(msgspec.Struct, frozen=True):
     session_id: str
 
 
-class NewSession(msgspec.Struct, frozen=True):
+class CreateRequest(msgspec.Struct, frozen=True):
     name: str = ""
 
 

@@ -14,15 +14,15 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
+from typing import TypeAlias
 
 import msgspec
 
 from recollect.entries import Message
 from recollect.errors import AccessDenied, BadInput, NotFound, RecollectError
-from recollect.runtime.prompt_run import RunOptions, RunResult
-from recollect.server.access import AccessTokens, Identity
-from recollect.server.downloads import DownloadOffers
-from recollect.server.nplt.answer_frames import AnswerFrames, thought
+from recollect.runtime.prompt_run import RunOptions
+from recollect.server.nplt.answer_frames import thought
+from recollect.server.nplt.answer_stream import AnswerStream
 from recollect.server.nplt.client_json import (
     ApprovalAnswer,
     FileMetadata,
@@ -32,11 +32,9 @@ from recollect.server.nplt.client_json import (
 from recollect.server.nplt.frame_reader import ConnectionEnded, FrameReader
 from recollect.server.nplt.frame_writer import FrameWriter, SlowReader, encode_json
 from recollect.server.nplt.frames import MAX_PAYLOAD, Frame
-from recollect.server.nplt.history_index import HistoryIndex
 from recollect.server.nplt.message_types import (
     AFTER_HELLO,
     APPROVALS,
-    EVENTS,
     FEATURES,
     FROM_CLIENT,
     HEARTBEAT_TEXT,
@@ -44,32 +42,18 @@ from recollect.server.nplt.message_types import (
     VERSION,
     MessageType,
 )
-from recollect.server.nplt.nplt_limits import NpltLimits
-from recollect.server.nplt.server_texts import ServerTexts
 from recollect.server.nplt.session_requests import Reply, SessionRequests
-from recollect.server.nplt.uploads import UploadBudget, UploadedFile, Uploads
+from recollect.server.nplt.surroundings import Surroundings
+from recollect.server.nplt.uploads import UploadedFile, Uploads
 from recollect.server.prompt_queue import PromptRun
-from recollect.server.session_hub import SessionHub
 from recollect.text import format_size, one_line
 from recollect.workspace.file_mentions import uploaded_parts
 
 _log = logging.getLogger("recollect.server.nplt")
 _INTERNAL = "an internal error; the server's log has it"
+_Work: TypeAlias = Callable[[], Awaitable[None]]
+COMPLAINT_SECONDS = 5.0  # between two, to a client that sends too fast
 _GONE = (ConnectionError, SlowReader, ConnectionEnded, OSError)
-
-
-class Surroundings(msgspec.Struct, frozen=True):
-    """What the connections of one server share."""
-
-    hub: SessionHub
-    tokens: AccessTokens
-    limits: NpltLimits
-    texts: ServerTexts
-    history: HistoryIndex
-    downloads: DownloadOffers
-    uploads: UploadBudget
-    local: Identity | None  # who a client without a token is; None: it needs one
-    cancel_on_disconnect: bool = False
 
 
 class Connection:
@@ -85,16 +69,16 @@ class Connection:
         self._reader = FrameReader(reader, limits, shared.texts.slow)
         self._out = FrameWriter(writer, limits)
         self._who, self._features = shared.local, frozenset[str]()
-        self._said_hello = False
+        self._said_hello, self._complained = False, 0.0
         self._requests = SessionRequests(
             shared.hub, shared.history, shared.downloads, shared.texts, limits
         )
         if self._who is not None:
             self._requests.who = self._who
         self._uploads = Uploads(limits, shared.uploads)
-        self._inbox: asyncio.Queue[Callable[[], Awaitable[None]]] = asyncio.Queue(limits.waiting)
-        self._answers: asyncio.Queue[PromptRun] = asyncio.Queue()
-        self._runs: list[PromptRun] = []  # that have not been shown to their end
+        self._inbox: asyncio.Queue[_Work] = asyncio.Queue(limits.waiting)
+        self._room = asyncio.Event()  # in the inbox
+        self._answers = AnswerStream(self._out, self._texts, self._requests)
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -123,12 +107,12 @@ class Connection:
         self._out.send_text(self._texts.stopping)
 
     async def _close(self) -> None:
+        if self._shared.cancel_on_disconnect:
+            for run in self._answers.runs:
+                run.cancel()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._shared.cancel_on_disconnect:
-            for run in self._runs:
-                run.cancel()
         self._uploads.close()
         await self._out.close()
 
@@ -150,17 +134,23 @@ class Connection:
                 else:
                     frames = await self._reader.read(patience)
             except TimeoutError:
-                if not self._runs:  # an answer is no idle time
+                if not self._answers.runs:  # an answer is no idle time
                     raise ConnectionEnded(self._texts.idle.format(seconds=patience)) from None
                 continue
             if frames is None:
                 return
             for frame in frames:
                 if pause := self._reader.pause():
-                    self._fail(frame, BadInput(self._texts.too_fast), now=True)
+                    self._complain(frame)
                     await asyncio.sleep(pause)
                 await self._take(frame)
             await self._out.flush()
+
+    def _complain(self, frame: Frame) -> None:
+        """About a client that sends too fast; not as fast as it does."""
+        if time.monotonic() - self._complained > COMPLAINT_SECONDS:
+            self._complained = time.monotonic()
+            self._fail(frame, BadInput(self._texts.too_fast), now=True)
 
     async def _take(self, frame: Frame) -> None:
         """Act on what cannot wait, and put the rest in the queue."""
@@ -229,7 +219,7 @@ class Connection:
                 raise ConnectionEnded(str(refused))
             raise refused
         self._said_hello = True
-        self._features = frozenset(said.features) & frozenset(FEATURES)
+        self._features = self._answers.features = frozenset(said.features) & frozenset(FEATURES)
         if who != self._who:
             self._who = self._requests.who = who
             self._requests.begin_new()
@@ -241,14 +231,14 @@ class Connection:
             await self._welcome()
 
     def _cancel(self) -> None:
-        if not self._runs:
+        if not self._answers.runs:
             raise NotFound("no answer is being written; there is nothing to cancel")
-        self._runs[0].cancel()
+        self._answers.runs[0].cancel()
 
     def _approve(self, payload: bytes) -> None:
         answer = read_json(payload, ApprovalAnswer)
         self._requests.who.require("chat")
-        for run in self._runs:
+        for run in self._answers.runs:
             with suppress(NotFound):
                 name = self._requests.who.name or "user"
                 run.answer(answer.approval, allowed=answer.allowed, by=name)
@@ -277,20 +267,38 @@ class Connection:
 
     # --- answering -------------------------------------------------------------------------------
 
-    async def _later(self, work: Callable[[], Awaitable[None]]) -> None:
+    async def _later(self, work: _Work) -> None:
         """After the requests before it; the client waits while too many do."""
         if not self._tasks:
-            self._tasks = [asyncio.create_task(self._work()), asyncio.create_task(self._stream())]
-        await self._inbox.put(work)
+            self._tasks = [
+                asyncio.create_task(self._guard(self._work())),
+                asyncio.create_task(self._guard(self._answers.show())),
+            ]
+        while self._inbox.full():
+            if self._reader.ended.is_set():
+                raise ConnectionEnded
+            self._room.clear()
+            await self._room.wait()
+        self._inbox.put_nowait(work)
+
+    async def _guard(self, work: Awaitable[None]) -> None:
+        """Do this part of the connection's work; if it cannot go on, the connection ends."""
+        try:
+            await work
+        except _GONE as end:
+            self._reader.end(str(end))
+        except Exception:  # noqa: BLE001 - logged; it ends one connection, not the server
+            _log.exception("%s: the connection failed", self.address)
+            self._reader.end(_INTERNAL)
+        self._room.set()
 
     async def _work(self) -> None:
         while True:
             work = await self._inbox.get()
+            self._room.set()
             try:
                 await work()
                 await self._out.flush()
-            except _GONE as end:
-                self._reader.end(str(end))
             finally:
                 self._inbox.task_done()
             if REPLIES not in self._features:
@@ -329,7 +337,7 @@ class Connection:
         if REPLIES in self._features or (now and self._said_hello):
             code = type(error).__name__
             self._out.send(*thought("error", text, code=code, reply_to=frame.sequence))
-        elif not now or not self._runs:
+        elif not now or not self._answers.runs:
             self._out.send_text(self._texts.problem.format(problem=text))
 
     async def _chat(self, frame: Frame, text: str, files: tuple[UploadedFile, ...]) -> None:
@@ -341,8 +349,7 @@ class Connection:
             _log.exception("%s: a message was not accepted", self.address)
             self._fail(frame, RecollectError(_INTERNAL))
         else:
-            self._runs.append(run)
-            self._answers.put_nowait(run)
+            self._answers.add(run)
         finally:
             self._uploads.release(files)
 
@@ -360,40 +367,7 @@ class Connection:
             requests.who, session, message, options, can_approve=can_approve
         )
 
-    # --- showing ---------------------------------------------------------------------------------
-
-    async def _stream(self) -> None:
-        while True:
-            run = await self._answers.get()
-            try:
-                await self._show(run)
-            except _GONE as end:
-                self._reader.end(str(end))
-            finally:
-                self._runs.remove(run)
-                self._answers.task_done()
-
-    async def _show(self, run: PromptRun) -> None:
-        out, features = self._out, self._features
-        answer = AnswerFrames(
-            run, self._texts, events=EVENTS in features, approvals=APPROVALS in features
-        )
-        async for event in run.events():
-            for frame in answer.frames(event):
-                out.send(*frame)
-            await out.flush()
-            if isinstance(event, RunResult) and event.session.id != run.session:
-                await self._follow_fork(run.session, event.session.id)
-
-    async def _follow_fork(self, before: str, after: str) -> None:
-        """Another writer was first: the answer is in a fork, and the connection goes there."""
-        if self._requests.id == before:
-            self._requests.enter(after, stored=True)
-        text = self._texts.forked.format(id=await self._requests.short_id(after))
-        if EVENTS in self._features:
-            self._out.send(*thought("notice", text, session_id=after))
-        else:
-            self._out.send_text(text)
+    # --- the end ---------------------------------------------------------------------------------
 
     async def _finish(self) -> None:
         """The client sends nothing more; it may still read what it asked for."""

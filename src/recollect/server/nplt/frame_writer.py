@@ -7,6 +7,7 @@ that does not change in time. Frames that are sent in one step of the event loop
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Mapping
 from contextlib import suppress
 
@@ -35,6 +36,10 @@ class FrameWriter:
         self._sequence, self._joined = 0, bytearray()
         self._loop = asyncio.get_running_loop()
         writer.transport.set_write_buffer_limits(high=limits.write_buffer)
+        # the kernel would hold megabytes for a client that does not read
+        opened: socket.socket | None = writer.get_extra_info("socket")
+        if opened is not None:
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, limits.write_buffer)
 
     def send(self, type_: int, payload: bytes = b"") -> None:
         if not self._joined:
@@ -76,12 +81,9 @@ class FrameWriter:
         """Send what waits, as far as the client reads it, and close the connection."""
         self._write()
         writer = self._writer
-        with suppress(ConnectionError, TimeoutError, OSError):
+        with suppress(TimeoutError, OSError):
             async with asyncio.timeout(CLOSE_SECONDS):
-                if not writer.transport.is_closing():
-                    writer.transport.set_write_buffer_limits(high=0)
-                    await writer.drain()
-                writer.close()
+                writer.close()  # it sends what waits before it closes
                 await writer.wait_closed()
         writer.transport.abort()
 

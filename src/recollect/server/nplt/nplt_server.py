@@ -15,11 +15,12 @@ import time
 from recollect.server.access import LOCAL_USER, AccessTokens
 from recollect.server.downloads import DownloadOffers
 from recollect.server.listen_address import ListenAddress
-from recollect.server.nplt.connection import Connection, Surroundings
+from recollect.server.nplt.connection import Connection
 from recollect.server.nplt.frame_writer import FrameWriter
 from recollect.server.nplt.history_index import HistoryIndex
 from recollect.server.nplt.nplt_limits import NpltLimits
 from recollect.server.nplt.server_texts import BY_LANGUAGE
+from recollect.server.nplt.surroundings import Surroundings
 from recollect.server.nplt.uploads import UploadBudget
 from recollect.server.session_hub import SessionHub
 
@@ -48,6 +49,8 @@ class NpltServer:
         self._require_token, self._cancel = require_token, cancel_on_disconnect
         self._downloads = DownloadOffers() if downloads is None else downloads
         self._connections: dict[asyncio.Task[None], Connection] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closing = False
         self._server: asyncio.Server | None = None
         self._shared: Surroundings | None = None
         self.accepted = self.refused = 0  # for the metrics
@@ -91,29 +94,34 @@ class NpltServer:
         """Stop listening, tell every client, and wait until nothing of them is left."""
         if self._server is None:
             return
+        self._closing = True
         self._server.close()
-        open_ = dict(self._connections)
-        await asyncio.gather(*(one.say_goodbye() for one in open_.values()))
-        for task in open_:
+        await asyncio.gather(*(one.say_goodbye() for one in self._connections.values()))
+        tasks = list(self._tasks)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*open_, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         await self._server.wait_closed()
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # a task of our own: asyncio's would log it as an error when it is cancelled
+        task = asyncio.create_task(self._serve(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         assert self._shared is not None
-        peer = writer.get_extra_info("peername")
+        peer, task = writer.get_extra_info("peername"), asyncio.current_task()
         address = str(peer[0]) if isinstance(peer, tuple) else "?"
-        task = asyncio.current_task()
-        assert task is not None
-        if not self._has_room(address):
+        if self._closing or not self._has_room(address):
             self.refused += 1
             out = FrameWriter(writer, self._limits)
             out.send_text(self._shared.texts.full.format(count=len(self._connections)))
             await out.close()
             return
         self.accepted += 1
-        connection = Connection(self._shared, reader, writer, address)
-        self._connections[task] = connection
+        assert task is not None
+        connection = self._connections[task] = Connection(self._shared, reader, writer, address)
         try:
             await connection.serve()
         except Exception:  # noqa: BLE001 - it ends one connection, not the server

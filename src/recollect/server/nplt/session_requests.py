@@ -19,11 +19,11 @@ from recollect.runtime.runtime import TITLE_LENGTH
 from recollect.server.access import LOCAL_USER, Identity
 from recollect.server.downloads import DownloadOffers
 from recollect.server.nplt.client_json import (
+    CreateRequest,
     HistoryRequest,
     ListRequest,
     ModelSwitch,
     NamedSession,
-    NewSession,
     RenameRequest,
     read_json,
 )
@@ -181,7 +181,7 @@ class SessionRequests:
 
     async def _new(self, payload: bytes) -> Reply:
         self.who.require("chat")
-        name = one_line(read_json(payload, NewSession).name, 200)
+        name = one_line(read_json(payload, CreateRequest).name, 200)
         self.begin_new()
         return await self._describe(self._texts.created, await self._create(name) if name else None)
 

@@ -7,6 +7,7 @@ interrupted, then clients are told and connections closed; whoever opened the st
 from __future__ import annotations
 
 import logging
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -64,11 +65,12 @@ async def run_servers(
 ) -> AsyncIterator[RunningServers]:
     """The servers, listening; they stop in order at the end of the block."""
     hub, downloads = SessionHub(runtime, options.limits, options.model), DownloadOffers()
+    tls = load_tls(options.tls.certificate, options.tls.key) if options.tls else None
     async with AsyncExitStack() as stack:
-        http = await _start_http(stack, hub, tokens, options, downloads)
+        http = await _start_http(stack, hub, tokens, options, downloads, tls)
         if http is not None:
             downloads.url = f"{'http' if options.tls is None else 'https'}://{http}"
-        nplt = await _start_nplt(stack, hub, tokens, options, downloads)
+        nplt = await _start_nplt(stack, hub, tokens, options, downloads, tls)
         stack.push_async_callback(hub.close)  # first: clients hear of the end of their runs
         yield RunningServers(hub, nplt, http)
         _log.info("stopping: %d prompts are running", hub.counts.running)
@@ -80,19 +82,14 @@ async def _start_http(
     tokens: AccessTokens,
     options: ServeOptions,
     downloads: DownloadOffers,
+    tls: ssl.SSLContext | None,
 ) -> ListenAddress | None:
-    address, tls = options.http, options.tls
+    address = options.http
     if address is None:
         return None
     served = HttpOptions(allowed_hosts=options.hosts)
-    app = build_app(hub, tokens, served, responses_routes(hub), downloads=downloads)
-    server = HttpServer(
-        app,
-        address.host,
-        address.port,
-        certificate=str(tls.certificate) if tls else None,
-        key=str(tls.key) if tls else None,
-    )
+    app = build_app(hub, tokens, served, responses_routes(hub), downloads)
+    server = HttpServer(app, address.host, address.port, tls=tls)
     try:
         await server.start()
     except OSError as error:
@@ -107,8 +104,9 @@ async def _start_nplt(
     tokens: AccessTokens,
     options: ServeOptions,
     downloads: DownloadOffers,
+    tls: ssl.SSLContext | None,
 ) -> ListenAddress | None:
-    address, tls = options.nplt, options.tls
+    address = options.nplt
     if address is None:
         return None
     server = NpltServer(
@@ -118,9 +116,8 @@ async def _start_nplt(
         downloads=downloads,
         cancel_on_disconnect=options.on_disconnect == "cancel",
     )
-    context = load_tls(tls.certificate, tls.key) if tls else None
     try:
-        await server.start(address.host, address.port, context)
+        await server.start(address.host, address.port, tls)
     except OSError as error:
         raise CannotListen(str(address), error.strerror or str(error)) from error
     stack.push_async_callback(server.close)
