@@ -6,12 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import openai
 import pytest
 
 from recollect.entries import Message, Text, ToolCall, ToolResult
 from recollect.testing import call, says
-from tests.server.responses.harness import Stage, stage
+from tests.server.responses.harness import ServerThread, Stage, stage
 
 WEATHER: Any = {
     "type": "function",
@@ -37,6 +38,13 @@ def output_of(response: Any, text: str) -> list[Any]:
         for item in response.output
         if item.type == "function_call"
     ]
+
+
+def approve(server: ServerThread, run: str, approval: str) -> None:
+    address = f"{server.url.removesuffix('/v1')}/api/runs/{run}/approvals/{approval}"
+    headers = {"authorization": "Bearer token-of-ann"}
+    answer = httpx2.post(address, json={"allow": True}, headers=headers, timeout=60)
+    assert answer.status_code == 200, answer.text
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -233,3 +241,25 @@ def test_the_agents_calls_that_need_approval_are_refused_when_nobody_is_asked(
         assert item["type"] == "recollect:tool_call"
         assert item["is_error"] is True
         assert not (tmp_path / "work" / "a.txt").exists()
+
+
+def test_a_client_that_can_approve_is_asked_and_its_yes_lets_the_call_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = [says(call("write_file", path="a.txt", content="x")), "Written."]
+    with stage(tmp_path, monkeypatch, script) as of:
+        server = of.serve()
+        client = server.client()
+        seen: list[Any] = []
+        for event in client.responses.create(
+            model="recollect-agent",
+            input="Write",
+            stream=True,
+            extra_body={"recollect:can_approve": True},
+        ):
+            seen.append(event)
+            if event.type == "recollect:approval_requested":  # type: ignore[comparison-overlap]
+                asked: Any = event
+                approve(server, asked.run_id, asked.approval_id)
+        assert seen[-1].response.output_text == "Written."
+        assert (tmp_path / "work" / "a.txt").read_text() == "x"

@@ -56,7 +56,7 @@ class ReasoningOptions(msgspec.Struct, frozen=True):
     generate_summary: str | None = None
 
 
-class TextFormat(msgspec.Struct, frozen=True):
+class AnswerFormat(msgspec.Struct, frozen=True):
     type: Literal["text", "json_object", "json_schema"] = "text"
     name: str | None = None
     schema: dict[str, Any] | None = None
@@ -65,7 +65,7 @@ class TextFormat(msgspec.Struct, frozen=True):
 
 
 class TextOptions(msgspec.Struct, frozen=True):
-    format: TextFormat | None = None
+    format: AnswerFormat | None = None
     verbosity: Literal["low", "medium", "high"] | None = None
 
 
@@ -95,6 +95,8 @@ class CreateBody(msgspec.Struct, frozen=True, kw_only=True):
     service_tier: str | None = None
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
+    # ours: the client watches for `recollect:approval_requested`, and answers over our own face
+    can_approve: bool = msgspec.field(default=False, name="recollect:can_approve")
 
     @property
     def is_stored(self) -> bool:
@@ -110,7 +112,7 @@ def read_create_body(value: Any) -> CreateBody:
     """The body of a request; raises `ApiError` with the parameter that is wrong."""
     if not isinstance(value, dict):
         raise invalid("the body must be a JSON object", code="invalid_type")
-    known = set(CreateBody.__struct_fields__) | HINTS
+    known = set(CreateBody.__struct_encode_fields__) | HINTS
     for name in value:
         if name in _NEUTRAL and value[name] not in _NEUTRAL[name]:
             message = f"the parameter {name!r} is not supported here; leave it out"

@@ -126,7 +126,7 @@ class Responder:
             scratch = await self.scratch(previous)
             return await self.hub.prompt_scratch(who, scratch, prompt, options)
         info = await self._session(who, body, previous, prompt)
-        return await self.hub.prompt(who, info, prompt, options)
+        return await self.hub.prompt(who, info, prompt, options, can_approve=body.can_approve)
 
     async def _session(
         self,
@@ -165,7 +165,8 @@ class Responder:
 
     async def follow(self, started: StartedResponse) -> AsyncIterator[bytes]:
         """Every event of the response, as bytes to send."""
-        events = ResponseEvents(frozenset(tool.name for tool in started.client_tools))
+        tools = frozenset(tool.name for tool in started.client_tools)
+        events = ResponseEvents(tools, started.run.id)
         begun = False
         try:
             async for event in started.run.events():
