@@ -30,11 +30,8 @@ def open_store(where: Path | str | None = None) -> AbstractAsyncContextManager[S
 def _open_database(url: str) -> AbstractAsyncContextManager[Store]:
     try:
         # late: psycopg is an extra, and takes 100 ms to load
-        from recollect.store.postgres.postgres_store import (  # type: ignore[import-not-found, unused-ignore]
-            open_postgres,
-        )
+        from recollect.store.postgres.postgres_store import open_postgres
     except ModuleNotFoundError as error:
         why = f"{error.name} is missing; `pip install 'recollect[postgres]'` brings it"
         raise CannotOpen(hide_password(url), why) from error
-    opened: AbstractAsyncContextManager[Store] = open_postgres(url)
-    return opened
+    return open_postgres(url)
