@@ -67,6 +67,7 @@ COMMANDS = {
     "restore": CommandEntry("session_commands", "Bring a session back from the trash."),
     "import": CommandEntry("import_command", "Import other programs' session files without loss."),
     "export": CommandEntry("export", "Write a session as another program's file, without loss."),
+    "store": CommandEntry("store_command", "Show, set up or copy a store."),
     "doctor": CommandEntry("doctor", "Check the store; exit code 1 if something is wrong."),
     "schema": CommandEntry("schema_command", "Print the JSON Schema of an entry."),
     "completion": CommandEntry("completion", "Print the completion script of a shell."),

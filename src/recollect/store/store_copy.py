@@ -129,7 +129,7 @@ async def _copy_session(source: Store, target: Store, listed: SessionInfo) -> _C
         for run in _runs(missing):
             await target.branch(info.id, run, at=run[0].parent)
     else:
-        await _write(target, info, known_head, missing)
+        await _write(target, info, known_head, missing, _end_of_segment(entries, info))
         await _describe(target, info, project)
     only = ours if has_own else None
     return _Copied(info, known is None, len(missing), len(entries), _digest(entries), only)
@@ -143,23 +143,38 @@ async def _find(target: Store, session: str) -> SessionInfo | None:
 
 
 async def _write(
-    target: Store, info: SessionInfo, head: str | None, missing: Sequence[Entry]
+    target: Store, info: SessionInfo, head: str | None, missing: Sequence[Entry], end: str | None
 ) -> None:
     """Append the missing entries where they belong, and leave the head where the source has it."""
-    for run in _runs(missing):
-        if run[0].parent != head:
-            await target.rewind(info.id, run[0].parent, head=head)
-        written = await target.append(info.id, run, parent=run[0].parent)
-        head = written[-1].id
+    for run in _runs(missing, end):
+        parent = run[0].parent
+        if parent is not None and parent == head == end:
+            await target.branch(info.id, run, at=parent)
+            await target.rewind(info.id, run[-1].id, head=head)
+        else:
+            if parent != head:
+                await target.rewind(info.id, parent, head=head)
+            await target.append(info.id, run, parent=parent)
+        head = run[-1].id
     if head != info.head:
         await target.rewind(info.id, info.head, head=head)
 
 
-def _runs(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
-    """Entries that follow each other, in batches."""
+def _end_of_segment(entries: Sequence[Entry], info: SessionInfo) -> str | None:
+    """A session was used last at the latest end of its segments. Where clocks went backwards, that
+    can be an entry that others follow; a segment ends there in the target, too."""
+    after = (*(entry.parent for entry in entries[1:]), None)
+    ends = (entry.time for entry, next_ in zip(entries, after, strict=False) if next_ != entry.id)
+    if info.used in (info.created, *ends):
+        return None
+    return next((entry.id for entry in reversed(entries) if entry.time == info.used), None)
+
+
+def _runs(entries: Sequence[Entry], end: str | None = None) -> Iterator[list[Entry]]:
+    """Entries that follow each other, in batches; none goes beyond `end`."""
     run: list[Entry] = []
     for entry in entries:
-        if run and (entry.parent != run[-1].id or len(run) == BATCH):
+        if run and (entry.parent != run[-1].id or len(run) == BATCH or run[-1].id == end):
             yield run
             run = []
         run.append(entry)
