@@ -285,7 +285,7 @@ def test_a_token_that_may_only_read_cannot_write(
             lambda: reader.responses.create(model="mine", input="x", store=False),
             lambda: reader.responses.delete(response.id),
             lambda: reader.responses.compact(model="mine", input="x"),
-            lambda: reader.conversations.create(),
+            reader.conversations.create,
         ]
         for attempt in attempts:
             with pytest.raises(openai.PermissionDeniedError):
@@ -295,9 +295,8 @@ def test_a_token_that_may_only_read_cannot_write(
 def test_a_client_without_a_token_is_refused_in_the_same_form(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with stage(tmp_path, monkeypatch, []) as of:
-        with pytest.raises(openai.AuthenticationError):
-            of.serve().client("wrong").models.list()
+    with stage(tmp_path, monkeypatch, []) as of, pytest.raises(openai.AuthenticationError):
+        of.serve().client("wrong").models.list()
 
 
 def test_a_client_that_hangs_up_stops_its_response(
