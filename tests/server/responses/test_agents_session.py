@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.testing import call, says
+from recollect.testing import ProviderLine, call, says
 from tests.adapters.test_agents_package import PATIENCE, UNREACHABLE, VERSION
 from tests.server.responses.harness import stage
 
@@ -75,7 +75,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_session_of_openai_agents_works_unchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, python: Path
 ) -> None:
-    script = [
+    script: list[ProviderLine] = [
         says(call("get_weather", place="Paris")),
         "It is 20 degrees.",
         "You are welcome.",

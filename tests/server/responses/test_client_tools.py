@@ -11,7 +11,7 @@ import openai
 import pytest
 
 from recollect.entries import Message, Text, ToolCall, ToolResult
-from recollect.testing import call, says
+from recollect.testing import ProviderLine, call, says
 from tests.server.responses.harness import ServerThread, Stage, stage
 
 WEATHER: Any = {
@@ -51,7 +51,7 @@ def approve(server: ServerThread, run: str, approval: str) -> None:
 def test_a_call_goes_to_the_client_and_its_output_to_the_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wire: Any
 ) -> None:
-    script = [says(call("get_weather", place="Paris")), "It is 20 degrees."]
+    script: list[ProviderLine] = [says(call("get_weather", place="Paris")), "It is 20 degrees."]
     with stage(tmp_path, monkeypatch, script, wire, validate=True) as of:
         client = of.serve().client()
         first = client.responses.create(model="mine", input="Weather?", tools=[WEATHER])
@@ -120,7 +120,7 @@ def test_arguments_are_passed_on_as_the_model_wrote_them(
 def test_a_call_that_the_client_never_answers_is_repaired_for_the_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script = [says(call("get_weather", place="Paris")), "Never mind."]
+    script: list[ProviderLine] = [says(call("get_weather", place="Paris")), "Never mind."]
     with stage(tmp_path, monkeypatch, script, validate=True) as of:
         client = of.serve().client()
         first = client.responses.create(model="mine", input="Weather?", tools=[WEATHER])
@@ -134,7 +134,7 @@ def test_a_call_that_the_client_never_answers_is_repaired_for_the_model(
 def test_a_client_can_keep_the_history_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script = [says(call("get_weather", place="Paris")), "20 degrees."]
+    script: list[ProviderLine] = [says(call("get_weather", place="Paris")), "20 degrees."]
     with stage(tmp_path, monkeypatch, script, validate=True) as of:
         client = of.serve().client()
         history: list[Any] = [{"role": "user", "content": "Weather?"}]
@@ -234,7 +234,10 @@ def test_the_servers_agent_runs_its_own_tools_and_leaves_the_clients_to_it(
 def test_the_agents_calls_that_need_approval_are_refused_when_nobody_is_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script = [says(call("write_file", path="a.txt", content="x")), "I could not."]
+    script: list[ProviderLine] = [
+        says(call("write_file", path="a.txt", content="x")),
+        "I could not.",
+    ]
     with stage(tmp_path, monkeypatch, script) as of:
         response = of.serve().client().responses.create(model="recollect-agent", input="Write")
         item: Any = response.output[0].model_dump(warnings=False)
@@ -246,7 +249,7 @@ def test_the_agents_calls_that_need_approval_are_refused_when_nobody_is_asked(
 def test_a_client_that_can_approve_is_asked_and_its_yes_lets_the_call_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script = [says(call("write_file", path="a.txt", content="x")), "Written."]
+    script: list[ProviderLine] = [says(call("write_file", path="a.txt", content="x")), "Written."]
     with stage(tmp_path, monkeypatch, script) as of:
         server = of.serve()
         client = server.client()

@@ -15,7 +15,7 @@ import httpx2
 import msgspec
 import pytest
 
-from recollect.testing import call, says
+from recollect.testing import ProviderLine, call, says
 from tests.server.responses.harness import ServerThread, stage
 
 WIRES = ["openai", "anthropic", "gemini"]
@@ -301,7 +301,7 @@ def test_a_stream_validates_and_ends_with_the_response(
 def test_a_function_is_called_and_its_output_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wire: Any
 ) -> None:
-    script = [
+    script: list[ProviderLine] = [
         says(call("get_weather", location="San Francisco, CA")),
         says(call("get_weather", location="San Francisco, CA")),
         "64 degrees.",

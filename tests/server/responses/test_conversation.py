@@ -195,6 +195,7 @@ def test_input_items_are_listed_as_they_were_sent_in_both_orders_and_in_pages(
             {"role": "user", "content": [{"type": "input_text", "text": "three"}]},
         ]
         response = client.responses.create(model="mine", input=given)
+        order: Any
         for order, texts in (("asc", ["one", "two", "three"]), ("desc", ["three", "two", "one"])):
             listed: Any = client.responses.input_items.list(response.id, order=order, limit=2)
             assert [item.content[0].text for item in listed] == texts

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect.testing import call, says
+from recollect.testing import ProviderLine, call, says
 from tests.server.responses.harness import stage
 
 PAGE = Path(__file__).parents[3] / "docs" / "responses.md"
@@ -17,7 +17,7 @@ def test_the_examples_of_the_page_print_what_the_model_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
-    script = [
+    script: list[ProviderLine] = [
         "Paris",
         "Rome",
         "1 2 3",
