@@ -81,11 +81,13 @@ class FrameWriter:
         """Send what waits, as far as the client reads it, and close the connection."""
         self._write()
         writer = self._writer
-        with suppress(TimeoutError, OSError):
-            async with asyncio.timeout(CLOSE_SECONDS):
-                writer.close()  # it sends what waits before it closes
-                await writer.wait_closed()
-        writer.transport.abort()
+        try:
+            with suppress(TimeoutError, OSError):
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    writer.close()  # it sends what waits before it closes
+                    await writer.wait_closed()
+        finally:
+            writer.transport.abort()
 
 
 def encode_json(value: object) -> bytes:

@@ -97,17 +97,24 @@ class NpltServer:
         self._closing = True
         self._server.close()
         await asyncio.gather(*(one.say_goodbye() for one in self._connections.values()))
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        while self._tasks:
+            tasks = list(self._tasks)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.sleep(0)  # for what was accepted a moment before
         await self._server.wait_closed()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # a task of our own: asyncio's would log it as an error when it is cancelled
         task = asyncio.create_task(self._serve(reader, writer))
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+
+        def end(ended: asyncio.Task[None]) -> None:
+            self._tasks.discard(ended)
+            writer.transport.abort()  # closed already, unless the task was cancelled too early
+
+        task.add_done_callback(end)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         assert self._shared is not None
