@@ -28,6 +28,7 @@ from recollect.store.postgres.contents import read_last
 from recollect.store.postgres.path_reader import decode_bodies
 from recollect.store.postgres.project_rows import find_project
 from recollect.store.postgres.session_states import EntryPlace, find_tree, raw_id
+from recollect.store.ranked_search import rank_entries
 from recollect.store.search_tokenizer import fold_text, index_text
 
 T = TypeVar("T")
@@ -287,9 +288,6 @@ class PostgresIndex:
         return await asyncio.to_thread(search_entries, PostgresSearch(self._database, query), query)
 
     async def rank(self, query: SearchQuery, length: int) -> SearchResult:
-        # late: most commands search nothing, and ranking takes 5 ms to load
-        from recollect.store.ranked_search import rank_entries
-
         source = PostgresSearch(self._database, query)
         return await asyncio.to_thread(rank_entries, source, query, length)
 
