@@ -29,6 +29,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
+
 IDLE, CHATTING = 500, 100
 LATENCY = 0.020  # seconds of the model
 ANSWER = "This is an answer of some twenty words, as a model gives them, in a few pieces of text."
@@ -164,8 +166,8 @@ async def measure_paced(port: int, seconds: float, idle: int) -> list[float]:
     return [turn - LATENCY for client in clients for turn in client.turns]
 
 
-async def measure_bursts(port: int, seconds: float, *, welcome: bool) -> float:
-    """Turns per second."""
+async def measure_bursts(port: int, seconds: float, *, welcome: bool) -> tuple[float, int]:
+    """Turns per second, and how many there were with the first of each client."""
     clients = [await _connect(port, welcome=welcome) for _ in range(CHATTING)]
     await asyncio.gather(*(client.turn() for client in clients))
     for client in clients:
@@ -180,21 +182,22 @@ async def measure_bursts(port: int, seconds: float, *, welcome: bool) -> float:
     taken = time.monotonic() - start
     for client in clients:
         client.close()
-    return sum(len(client.turns) for client in clients) / taken
+    turns = sum(len(client.turns) for client in clients)
+    return turns / taken, turns + len(clients)
 
 
 # --- running it ----------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
-def _process(role: str, folder: Path, *more: str) -> Iterator[int]:
-    """A role in a process of its own; its port."""
+def _process(role: str, folder: Path, *more: str) -> Iterator[tuple[int, psutil.Process]]:
+    """A role in a process of its own, with its port."""
     environment = os.environ | {"RECOLLECT_HOME": str(folder / "home"), "BENCH_KEY": "sk-none"}
     command = [sys.executable, "-m", "bench.nplt_load", "--role", role, "--folder", str(folder)]
     process = subprocess.Popen([*command, *more], stdout=subprocess.PIPE, env=environment)
     assert process.stdout is not None
     try:
-        yield int(process.stdout.readline())
+        yield int(process.stdout.readline()), psutil.Process(process.pid)
     finally:
         process.terminate()
         process.wait(60)
@@ -208,23 +211,26 @@ def measure(seconds: float, idle: int, profile: str) -> dict[str, float]:
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as place:
         folder = Path(place)
         (folder / "home").mkdir()
-        with _process("model", folder) as model:
+        with _process("model", folder) as (model, _):
             (folder / "home" / "settings.toml").write_text(
                 'model = "scripted"\n[models.scripted]\nwire = "openai"\nkey = "BENCH_KEY"\n'
                 f'url = "http://127.0.0.1:{model}"\nwindow = 200000\n'
             )
-            with _process("nplt", folder) as port:
+            with _process("nplt", folder) as (port, _):
                 paced = asyncio.run(measure_paced(port, seconds, idle))
             more = ("--profile", profile) if profile else ()
-            with _process("nplt", folder, *more) as port:
-                bursts = asyncio.run(measure_bursts(port, seconds, welcome=True))
-        with _process("echo", folder) as port:
-            echo = asyncio.run(measure_bursts(port, seconds / 2, welcome=False))
+            with _process("nplt", folder, *more) as (port, server):
+                before = sum(server.cpu_times()[:2])
+                bursts, turns = asyncio.run(measure_bursts(port, seconds, welcome=True))
+                cpu = sum(server.cpu_times()[:2]) - before
+        with _process("echo", folder) as (port, _):
+            echo, _ = asyncio.run(measure_bursts(port, seconds / 2, welcome=False))
     return {
         "paced_turns": len(paced),
         "added_p50_ms": _percentile(paced, 0.5),
         "added_p99_ms": _percentile(paced, 0.99),
         "turns_per_second": bursts,
+        "server_cpu_ms_per_turn": 1_000 * cpu / turns,
         "echo_with_fsync_per_second": echo,
         "ratio": bursts / echo,
     }

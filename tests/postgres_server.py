@@ -23,25 +23,28 @@ _USER = "pgserver"  # where the tests run as root, which PostgreSQL refuses
 
 
 class PostgresServer:
-    """A server in a folder of its own, on a free port of the loopback."""
+    """A server in a folder of its own, on a free port of the loopback; a replica, if it is given
+    the server that it follows."""
 
-    def __init__(self, folder: Path, binaries: Path | None = None, **settings: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        binaries: Path | None = None,
+        follows: PostgresServer | None = None,
+        **settings: str,
+    ) -> None:
         self.folder, self.data, self.port = folder, folder / "data", _free_port()
         self._binaries = binaries or wheel_binaries()
         self._settings = _SETTINGS | settings
         self._user = _USER if os.geteuid() == 0 else None
         if self._user:
             shutil.chown(folder, self._user)
-        self._run(
-            "initdb",
-            "--no-sync",
-            "--auth=trust",
-            "--encoding=utf8",
-            "-U",
-            "postgres",
-            "-D",
-            self.data,
-        )
+        if follows is None:
+            options = ("--no-sync", "--auth=trust", "--encoding=utf8", "-U", "postgres")
+            self._run("initdb", *options, "-D", self.data)
+        else:
+            where = ("-h", follows.folder, "-p", str(follows.port), "-U", "postgres")
+            self._run("pg_basebackup", *where, "--no-sync", "-R", "-D", self.data)
 
     def _run(self, program: str, *arguments: str | Path) -> None:
         # to a file: the server would keep a pipe open
@@ -60,8 +63,14 @@ class PostgresServer:
         log = self.folder / "log"
         self._run("pg_ctl", "-w", "-D", self.data, "-l", log, "-o", options, "start")
 
-    def stop(self, how: str = "fast") -> None:
+    def stop(self, how: str = "fast", *, if_running: bool = False) -> None:
+        if if_running and not (self.data / "postmaster.pid").exists():
+            return
         self._run("pg_ctl", "-w", "-D", self.data, "-m", how, "stop")
+
+    def promote(self) -> None:
+        """Make a replica the primary."""
+        self._run("pg_ctl", "-w", "-D", self.data, "promote")
 
     def url(self, *, schema: str = "public", host: str = "", port: int = 0) -> str:
         """By its socket, or by the address of something in front of it."""
@@ -97,15 +106,17 @@ def _free_port() -> int:
 
 
 @contextmanager
-def running_postgres(binaries: Path | None = None, **settings: str) -> Iterator[PostgresServer]:
+def running_postgres(
+    binaries: Path | None = None, follows: PostgresServer | None = None, **settings: str
+) -> Iterator[PostgresServer]:
     # not below pytest's own folder: the path of a socket has at most 107 characters
     with tempfile.TemporaryDirectory(prefix="recollect-pg-") as folder:
-        server = PostgresServer(Path(folder), binaries, **settings)
+        server = PostgresServer(Path(folder), binaries, follows, **settings)
         server.start()
         try:
             yield server
         finally:
-            server.stop("immediate")
+            server.stop("immediate", if_running=True)
 
 
 @pytest.fixture(scope="session")

@@ -34,6 +34,7 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "restore": ("SESSION",),
     "import": ("nothing.json",),
     "export": ("--to", "gemini", "-o", "-"),
+    "store": ("status",),
     "doctor": (),
     "schema": (),
     "completion": ("bash",),

@@ -132,7 +132,7 @@ def test_a_port_that_is_taken_is_one_sentence(cli: Cli) -> None:
             assert f"cannot listen on 127.0.0.1:{port}" in done.err
 
 
-def _certificate(folder: Path) -> tuple[str, str]:
+def make_certificate(folder: Path) -> tuple[str, str]:
     made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
     names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
     files = ["-keyout", "key.pem", "-out", "cert.pem", "-nodes", "-days", "2"]
@@ -143,7 +143,7 @@ def _certificate(folder: Path) -> tuple[str, str]:
 
 
 def test_with_a_certificate_everything_is_encrypted(cli: Cli, tmp_path: Path) -> None:
-    certificate, key = _certificate(tmp_path)
+    certificate, key = make_certificate(tmp_path)
     token = "t" * 40
     arguments = ("--tls-cert", certificate, "--tls-key", key, "--token", token)
     with provider(cli, "openai", []), served(cli, *arguments) as server:

@@ -7,6 +7,7 @@ import random
 from collections.abc import Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
+from typing import TypeAlias
 
 import apsw
 import msgspec
@@ -20,8 +21,10 @@ from recollect.store.ids import new_id
 from recollect.store.open_store import open_store
 from recollect.store.store_copy import CopyReport, copy_store
 from recollect.testing import call, model, result, user
+from tests.both_stores import OpenStore
 from tests.strategies import bodies
 
+NewPair: TypeAlias = Callable[[], tuple[OpenStore, OpenStore]]
 LONG = "a long text that is stored by its content " * 200
 
 
@@ -36,12 +39,12 @@ async def every_read(store: Store) -> dict[str, object]:
     infos = (*await store.sessions(), *await store.sessions(trashed=True))
     found: dict[str, object] = {"sessions": infos, "sources": await store.sources()}
     for info in infos:
-        tree = await store.tree(info.id)
+        tree = sorted(await store.tree(info.id), key=lambda entry: entry.id)
         found[info.id] = (
             await store.session(info.id),
             await store.project_of(info.id),
             await store.path(info.id),
-            sorted(tree, key=lambda entry: entry.id),
+            tree,
             [await store.path(info.id, at=entry.id) for entry in tree[-5:]],
             await store.page(info.id, start=1, limit=3),
         )
@@ -119,7 +122,10 @@ class Writer:
         await self.store.branch(session, self._new(), at=await self._entry(session))
 
     async def _rename(self) -> None:
-        await self.store.rename(self._session(), f"title {self.choose.randrange(9)}")
+        session, self.time = self._session(), self.time + 1
+        title = Title(title=f"title {self.choose.randrange(9)}")
+        head = (await self.store.session(session)).head
+        await self.store.append(session, [Entry(new_id(), None, self.time, title)], parent=head)
 
     async def _trash(self) -> None:
         session = self._session()
@@ -144,23 +150,40 @@ ITEMS: list[Body] = [
 ]
 
 
-def between(folder: Path, story: Callable[[Store, Store], Awaitable[None]]) -> None:
-    """Run a story with two empty stores."""
+def between(
+    stores: tuple[OpenStore, OpenStore], story: Callable[[Store, Store], Awaitable[None]]
+) -> None:
+    """Run a story with two stores."""
 
     async def opened() -> None:
-        async with (
-            open_store(folder / "source.db") as source,
-            open_store(folder / "target.db") as target,
-        ):
+        async with stores[0]() as source, stores[1]() as target:
             await story(source, target)
 
     asyncio.run(opened())
 
 
+@pytest.fixture(
+    params=["sqlite-sqlite", "sqlite-postgres", "postgres-sqlite", "postgres-postgres"],
+    scope="session",
+)
+def new_pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> NewPair:
+    """Makes two empty stores."""
+    source, target = request.param.split("-")
+
+    def make(kind: str) -> OpenStore:
+        if kind == "sqlite":
+            path = tmp_path_factory.mktemp("copy") / "store.db"
+            return lambda: open_store(path)
+        url = request.getfixturevalue("postgres").new_url()
+        return lambda: open_store(url)
+
+    return lambda: (make(source), make(target))
+
+
 @given(st.integers(0, 2**32), st.lists(bodies, max_size=5), st.integers(5, 40))
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_a_copy_of_any_store_is_equal_in_every_read(
-    tmp_path_factory: pytest.TempPathFactory, seed: int, items: list[Body], steps: int
+    new_pair: NewPair, seed: int, items: list[Body], steps: int
 ) -> None:
     async def story(source: Store, target: Store) -> None:
         writer = Writer(source, random.Random(seed), [*ITEMS, *items])
@@ -177,10 +200,10 @@ def test_a_copy_of_any_store_is_equal_in_every_read(
         again = await copied(source, target)
         assert (again.new_sessions, again.new_entries, again.new_contents) == (0, 0, 0)
 
-    between(tmp_path_factory.mktemp("copy"), story)
+    between(new_pair(), story)
 
 
-def test_a_fork_is_copied_without_what_it_inherited(tmp_path: Path) -> None:
+def test_a_fork_is_copied_without_what_it_inherited(new_pair: NewPair) -> None:
     async def story(source: Store, target: Store) -> None:
         session = await source.create()
         entries = await source.append(session.id, [user("one"), user("two")], parent=None)
@@ -192,7 +215,26 @@ def test_a_fork_is_copied_without_what_it_inherited(tmp_path: Path) -> None:
             assert await target.session(forked.id) == forked
             assert await target.path(forked.id) == entries[:1]
 
-    between(tmp_path, story)
+    between(new_pair(), story)
+
+
+def test_the_time_of_last_use_stays_the_same_where_a_clock_went_backwards(
+    new_pair: NewPair,
+) -> None:
+    async def story(source: Store, target: Store) -> None:
+        session = await source.create(created=1)
+        for time in (5, 900, 7, 8):
+            new = Entry(new_id(), None, time, user(f"at {time}"))
+            head = (await source.session(session.id)).head
+            await source.append(session.id, [new], parent=head)
+            if time == 900:  # the session goes on after the branch, in a segment of its own
+                aside = Entry(new_id(), None, 6, user("aside"))
+                await source.branch(session.id, [aside], at=None)
+        assert (await source.session(session.id)).used == 900
+        await copied(source, target)
+        assert await every_read(target) == await every_read(source)
+
+    between(new_pair(), story)
 
 
 def test_the_hashes_of_entries_stay_the_same(tmp_path: Path) -> None:
@@ -204,12 +246,13 @@ def test_the_hashes_of_entries_stay_the_same(tmp_path: Path) -> None:
         with closing(apsw.Connection(str(path))) as db:
             return dict(db.execute("SELECT id, hash FROM entries"))
 
-    between(tmp_path, story)
-    assert hashes(tmp_path / "target.db") == hashes(tmp_path / "source.db")
+    files = tmp_path / "source.db", tmp_path / "target.db"
+    between((lambda: open_store(files[0]), lambda: open_store(files[1])), story)
+    assert hashes(files[1]) == hashes(files[0])
 
 
 def test_a_session_that_went_on_in_the_target_keeps_its_head_and_gets_what_is_new(
-    tmp_path: Path,
+    new_pair: NewPair,
 ) -> None:
     async def story(source: Store, target: Store) -> None:
         session = await source.create(title="shared")
@@ -226,10 +269,10 @@ def test_a_session_that_went_on_in_the_target_keeps_its_head_and_gets_what_is_ne
         assert renamed.head in {entry.id for entry in await target.tree(session.id)}
         assert (await copied(source, target)).new_entries == 0
 
-    between(tmp_path, story)
+    between(new_pair(), story)
 
 
-def test_a_session_that_cannot_be_copied_does_not_stop_the_others(tmp_path: Path) -> None:
+def test_a_session_that_cannot_be_copied_does_not_stop_the_others(new_pair: NewPair) -> None:
     async def story(source: Store, target: Store) -> None:
         session = await source.create()
         entries = await source.append(session.id, [user("taken")], parent=None)
@@ -245,10 +288,10 @@ def test_a_session_that_cannot_be_copied_does_not_stop_the_others(tmp_path: Path
         assert (report.sessions, report.new_entries) == (2, 1)
         assert await target.path(fork.id) == entries
 
-    between(tmp_path, story)
+    between(new_pair(), story)
 
 
-def test_a_session_that_is_not_the_same_afterwards_is_reported(tmp_path: Path) -> None:
+def test_a_session_that_is_not_the_same_afterwards_is_reported(new_pair: NewPair) -> None:
     async def story(source: Store, target: Store) -> None:
         session = await source.create()
         (entry,) = await source.append(session.id, [user("one")], parent=None)
@@ -259,4 +302,4 @@ def test_a_session_that_is_not_the_same_afterwards_is_reported(tmp_path: Path) -
         (failure,) = report.not_copied
         assert "their hashes differ" in failure.why
 
-    between(tmp_path, story)
+    between(new_pair(), story)

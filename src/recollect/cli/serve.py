@@ -25,6 +25,7 @@ from recollect.errors import MissingExtra
 from recollect.runtime.runtime import Door, Overrides, Runtime
 from recollect.server.listen_address import ListenAddress, parse_address, refuse_clear_text
 from recollect.server.log_lines import start_logging
+from recollect.server.session_hub import HubLimits
 from recollect.server.token_files import OwnToken, ServerTokens, check_token, own_token
 from recollect.store.store_address import StoreAddress
 
@@ -126,7 +127,6 @@ async def _serve(
     try:
         # late: Starlette and uvicorn are an extra
         from recollect.server.running_servers import ServeOptions, TlsFiles, run_servers
-        from recollect.server.session_hub import HubLimits
     except ModuleNotFoundError as error:
         raise MissingExtra("`recollect serve`", str(error.name), "server") from None
     tls = TlsFiles(given["tls_cert"], given["tls_key"]) if given["tls_cert"] else None

@@ -24,7 +24,7 @@ from recollect.cli.options import StoreType, command, examples, json_option
 from recollect.errors import BadInput, BadSettings, CannotOpen
 from recollect.settings import load_settings
 from recollect.store.contract import Store
-from recollect.store.open_store import open_store
+from recollect.store.open_store import check_driver, open_store
 from recollect.store.store_address import (
     StoreAddress,
     default_address,
@@ -70,15 +70,29 @@ def status(*, where: StoreAddress | None, as_json: bool) -> None:
 @command(
     ("recollect store init postgresql://me@host/db", "create the tables, or migrate them"),
     ("recollect store init sessions.db", "an empty SQLite file"),
+    ("recollect store init URL --distribute citus --dry-run", "show what Citus would be told"),
 )
 @click.argument("where", metavar="FILE|URL", type=StoreType())
+@click.option(
+    "--distribute",
+    type=click.Choice(["citus"]),
+    help="Spread the tables over the machines of a Citus cluster.",
+)
+@click.option("--dry-run", is_flag=True, help="Only print the statements of --distribute.")
 @json_option
-def init(*, where: StoreAddress, as_json: bool) -> None:
+def init(*, where: StoreAddress, distribute: str | None, dry_run: bool, as_json: bool) -> None:
     """Create a store, or bring it to the current format.
 
     Whatever opens a store does this, too; this is for doing it ahead of time, with a database role
-    that may create tables.
+    that may create tables. With --distribute citus, the tables of sessions are distributed by the
+    tree that a session and its forks share.
     """
+    if dry_run and not distribute:
+        raise click.UsageError("--dry-run needs --distribute.")
+    if distribute:
+        _distribute(parse_address(where), dry_run=dry_run)
+        if dry_run:
+            return
     _print_facts(*_use(parse_address(where), _read_facts), as_json=as_json)
 
 
@@ -119,6 +133,18 @@ def copy(*, source: StoreAddress, target: StoreAddress, as_json: bool) -> int:
 
 for each in (status, init, copy):
     store.add_command(each)
+
+
+def _distribute(address: StoreAddress, *, dry_run: bool) -> None:
+    if isinstance(address, Path):
+        raise click.UsageError("--distribute is for PostgreSQL: give postgresql://HOST/DATABASE.")
+    check_driver(address)
+    # late: psycopg is an extra, and takes 100 ms to load
+    from recollect.store.postgres.distribution import citus_statements, distribute_over_citus
+
+    done = citus_statements() if dry_run else asyncio.run(distribute_over_citus(address))
+    for statement in done:
+        click.echo(f"{statement};", err=not dry_run)
 
 
 def _users_setting() -> str:

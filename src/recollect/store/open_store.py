@@ -7,6 +7,7 @@ database that several machines can share. Passwords of URLs appear in no error a
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
+from importlib import import_module
 from pathlib import Path
 from typing import overload
 
@@ -28,13 +29,17 @@ def open_store(where: Path | str | None = None) -> AbstractAsyncContextManager[S
 
 
 def _open_database(url: str) -> AbstractAsyncContextManager[Store]:
+    check_driver(url)
+    # late: psycopg is an extra, and takes 100 ms to load
+    from recollect.store.postgres.postgres_store import open_postgres
+
+    return open_postgres(url)
+
+
+def check_driver(url: str) -> None:
+    """Raise if what a database needs is not installed."""
     try:
-        # late: psycopg is an extra, and takes 100 ms to load
-        from recollect.store.postgres.postgres_store import (  # type: ignore[import-not-found, unused-ignore]
-            open_postgres,
-        )
-    except ModuleNotFoundError as error:
-        why = f"{error.name} is missing; `pip install 'recollect[postgres]'` brings it"
+        import_module("psycopg_pool")
+    except ImportError as error:  # also where psycopg finds no libpq
+        why = f"{error.name or error} is missing; `pip install 'recollect[postgres]'` brings it"
         raise CannotOpen(hide_password(url), why) from error
-    opened: AbstractAsyncContextManager[Store] = open_postgres(url)
-    return opened

@@ -15,6 +15,7 @@ from recollect.server.nplt import AnswerEvent, AnswerPiece, Client, ConnectionLo
 from recollect.server.nplt.nplt_limits import NpltLimits
 from recollect.server.nplt.nplt_server import NpltServer
 from recollect.server.session_hub import HubLimits
+from recollect.server.token_files import ServerTokens, add_token, remove_token
 from recollect.testing import ProviderLine, call, faulty, says
 from tests.server.hubs import opened_hub, scripted_provider
 
@@ -40,6 +41,7 @@ class World:
         require_token: bool = False,
         downloads: DownloadOffers | None = None,
         mode: str = "",
+        files: bool = False,  # tokens are those in the data directory
     ) -> None:
         """Run the story beside the server, in one loop; nothing may be left over."""
 
@@ -47,7 +49,7 @@ class World:
             async with opened_hub(self.folder, hub_limits, mode=mode) as hub:
                 server = NpltServer(
                     hub,
-                    AccessTokens(tokens),
+                    ServerTokens(TOKEN, self.folder / "home") if files else AccessTokens(tokens),
                     limits or NpltLimits(),
                     require_token=require_token,
                     downloads=downloads,
@@ -252,6 +254,20 @@ def test_a_token_on_loopback_changes_whose_sessions_are_seen(world: World) -> No
             await Client.connect("127.0.0.1", server.port, token="wrong")
 
     world.play(["Hello."], story, tokens=(alice,))
+
+
+def test_a_token_that_was_removed_ends_its_connections(world: World) -> None:
+    home = world.folder / "home"
+
+    async def story(server: NpltServer) -> None:
+        token = add_token("alice", "chat", home=home)
+        async with await Client.connect("127.0.0.1", server.port, token=token) as client:
+            assert await client.ask("Hi.") == "Hello."
+            remove_token("alice", home=home)
+            with pytest.raises(ConnectionLost, match="removed"):
+                await client.history()
+
+    world.play(["Hello."], story, files=True)
 
 
 def test_a_history_is_offered_as_a_download_that_is_taken_once(world: World) -> None:

@@ -113,7 +113,7 @@ def _append_through_stops(stops: int, writers: int) -> None:
             url = server.new_url()
             async with open_postgres(url) as store:
                 done = asyncio.Event()
-                tasks = [asyncio.create_task(_write_until(store, done)) for _ in range(writers)]
+                tasks = [asyncio.create_task(write_until(store, done)) for _ in range(writers)]
                 for _ in range(stops):
                     await asyncio.sleep(0.5)
                     await asyncio.to_thread(server.stop, "immediate")
@@ -128,7 +128,7 @@ def _append_through_stops(stops: int, writers: int) -> None:
     asyncio.run(story())
 
 
-async def _write_until(store: Store, done: asyncio.Event) -> tuple[str, list[str]]:
+async def write_until(store: Store, done: asyncio.Event) -> tuple[str, list[str]]:
     session, head, said = (await store.create()).id, None, list[str]()
     while not done.is_set():
         text = f"text {len(said)}"

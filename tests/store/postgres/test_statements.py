@@ -22,7 +22,6 @@ NAMES_THE_TREE = re.compile(
 # Statements on tables of the log that do not name a tree, by their beginning.
 EXCEPTIONS = {
     r"SELECT s\.tree, .* FROM sessions s LEFT JOIN projects .* WHERE s\.trashed IS": "a listing",
-    r"SELECT tree, session, version FROM sessions WHERE unindexed": "finds what is to be indexed",
     r"SELECT size, data FROM blobs WHERE address =": "a long text of any entry, by its address",
     r"SELECT DISTINCT address FROM blobs WHERE address >": "lists contents, to copy a store",
     r"SELECT d\.tree, d\.id, d\.writer FROM drafts": "finds the drafts of dead writers",

@@ -54,7 +54,7 @@ class Hello(msgspec.Struct, frozen=True):
     features: tuple[str, ...] = ()
 
 
-class ApprovalAnswer(msgspec.Struct, frozen=True):
+class ApproveRequest(msgspec.Struct, frozen=True):
     approval: str
     allowed: bool
 

@@ -24,7 +24,7 @@ from recollect.runtime.prompt_run import RunOptions
 from recollect.server.nplt.answer_frames import thought
 from recollect.server.nplt.answer_stream import AnswerStream
 from recollect.server.nplt.client_json import (
-    ApprovalAnswer,
+    ApproveRequest,
     FileMetadata,
     Hello,
     read_json,
@@ -42,7 +42,7 @@ from recollect.server.nplt.message_types import (
     VERSION,
     MessageType,
 )
-from recollect.server.nplt.session_requests import Reply, SessionRequests
+from recollect.server.nplt.session_requests import RequestReply, SessionRequests
 from recollect.server.nplt.surroundings import Surroundings
 from recollect.server.nplt.uploads import UploadedFile, Uploads
 from recollect.server.prompt_queue import PromptRun
@@ -69,7 +69,7 @@ class Connection:
         self._reader = FrameReader(reader, limits, shared.texts.slow)
         self._out = FrameWriter(writer, limits)
         self._who, self._features = shared.local, frozenset[str]()
-        self._said_hello, self._complained = False, 0.0
+        self._said_hello, self._token, self._complained = False, "", 0.0
         self._requests = SessionRequests(
             shared.hub, shared.history, shared.downloads, shared.texts, limits
         )
@@ -165,6 +165,8 @@ class Connection:
     def _check(self, frame: Frame) -> None:
         if self._who is None and frame.type != MessageType.HELLO:
             raise ConnectionEnded(self._texts.hello_first)
+        if self._token and self._shared.tokens.identify(self._token) != self._who:
+            raise ConnectionEnded("the token was removed or changed; connect again")
         known = frame.type in FROM_CLIENT
         if known and frame.type in AFTER_HELLO and not self._said_hello:
             raise BadInput(f"type 0x{frame.type:02x} is for clients that said HELLO; say it first")
@@ -218,7 +220,7 @@ class Connection:
             if self._who is None:
                 raise ConnectionEnded(str(refused))
             raise refused
-        self._said_hello = True
+        self._said_hello, self._token = True, said.token
         self._features = self._answers.features = frozenset(said.features) & frozenset(FEATURES)
         if who != self._who:
             self._who = self._requests.who = who
@@ -236,7 +238,7 @@ class Connection:
         self._answers.runs[0].cancel()
 
     def _approve(self, payload: bytes) -> None:
-        answer = read_json(payload, ApprovalAnswer)
+        answer = read_json(payload, ApproveRequest)
         self._requests.who.require("chat")
         for run in self._answers.runs:
             with suppress(NotFound):
@@ -263,7 +265,7 @@ class Connection:
         size = format_size(len(file.data))
         text = self._texts.uploaded.format(name=file.name, size=size)
         fields: dict[str, object] = {"filename": file.name, "size": len(file.data)}
-        await self._later(partial(self._reply, frame, Reply(text, fields)))
+        await self._later(partial(self._reply, frame, RequestReply(text, fields)))
 
     # --- answering -------------------------------------------------------------------------------
 
@@ -313,7 +315,7 @@ class Connection:
             _log.exception("%s: a request of type 0x%02x failed", self.address, frame.type)
             self._fail(frame, RecollectError(_INTERNAL))
 
-    async def _reply(self, frame: Frame, reply: Reply) -> None:
+    async def _reply(self, frame: Frame, reply: RequestReply) -> None:
         if reply.offer is not None:
             self._out.send_json(MessageType.DOWNLOAD_OFFER, reply.offer)
         if REPLIES not in self._features:

@@ -116,7 +116,7 @@ class NpltServer:
         if self._closing or not self._has_room(address):
             self.refused += 1
             out = FrameWriter(writer, self._limits)
-            out.send_text(self._shared.texts.full.format(count=len(self._connections)))
+            out.send_text(self._shared.texts.full.format(count=self.open_connections))
             await out.close()
             return
         self.accepted += 1
@@ -135,7 +135,7 @@ class NpltServer:
             same = sum(one.address == address for one in self._connections.values())
             if same >= limits.per_address:
                 return False
-        if len(self._connections) < limits.connections:
+        if self.open_connections < limits.connections:
             return True
         return self._end_most_silent()
 

@@ -46,7 +46,7 @@ MIN_PREFIX = 4  # digits of an id
 EXPORT_FORMAT = "history-server"
 
 
-class Reply(msgspec.Struct, frozen=True):
+class RequestReply(msgspec.Struct, frozen=True):
     """An answer to a request: words for every client, fields for one that asked for them."""
 
     text: str
@@ -70,7 +70,7 @@ class SessionRequests:
         self.who: Identity = LOCAL_USER
         self.model = ""
         self.id, self._stored, self._created = new_id(), False, 0
-        self._handlers: dict[int, Callable[[bytes], Awaitable[Reply]]] = {
+        self._handlers: dict[int, Callable[[bytes], Awaitable[RequestReply]]] = {
             MessageType.HISTORY_REQUEST: self._read_history,
             MessageType.CLEAR_REQUEST: self._clear,
             MessageType.SESSION_LIST: self._list,
@@ -82,7 +82,7 @@ class SessionRequests:
             MessageType.CLIENT_UDP_PORT: self._ignore_port,
         }
 
-    async def answer(self, type_: int, payload: bytes) -> Reply:
+    async def answer(self, type_: int, payload: bytes) -> RequestReply:
         return await self._handlers[type_](payload)
 
     def enter(self, session: str, *, stored: bool) -> None:
@@ -135,7 +135,7 @@ class SessionRequests:
 
     # --- requests --------------------------------------------------------------------------------
 
-    async def _list(self, payload: bytes) -> Reply:
+    async def _list(self, payload: bytes) -> RequestReply:
         asked = read_json(payload, ListRequest)
         offset, limit = _bounded(asked.offset, 0, MAX_OFFSET), _bounded(asked.limit, 1, MAX_LIMIT)
         own = not self._stored and self.who.may("chat")
@@ -151,7 +151,7 @@ class SessionRequests:
         if offset + fitting < len(infos):
             fields["next_offset"] = offset + fitting
             text.append(self._texts.more_sessions.format(offset=offset + fitting))
-        return Reply("\n".join(text) if rows else self._texts.no_sessions, fields)
+        return RequestReply("\n".join(text) if rows else self._texts.no_sessions, fields)
 
     def _row(self, info: SessionInfo, short: str) -> dict[str, object]:
         return {
@@ -173,26 +173,26 @@ class SessionRequests:
         mark = "*" if row["current"] else " "
         return f"{mark} {row['short_id']}  {row['name'] or texts.untitled}  ({count}, {when})"
 
-    async def _switch(self, payload: bytes) -> Reply:
+    async def _switch(self, payload: bytes) -> RequestReply:
         found = await self._find(read_json(payload, NamedSession).session_id)
         if found is not None:
             self.enter(found.id, stored=True)
         return await self._describe(self._texts.switched, found)
 
-    async def _new(self, payload: bytes) -> Reply:
+    async def _new(self, payload: bytes) -> RequestReply:
         self.who.require("chat")
         name = one_line(read_json(payload, CreateRequest).name, 200)
         self.begin_new()
         return await self._describe(self._texts.created, await self._create(name) if name else None)
 
-    async def _clear(self, _payload: bytes) -> Reply:
+    async def _clear(self, _payload: bytes) -> RequestReply:
         self.who.require("chat")
         old, was_stored = await self.short_id(), self._stored
         self.begin_new()
         text = self._texts.cleared.replace("{old}", old) if was_stored else self._texts.created
         return await self._describe(text, None)
 
-    async def _rename(self, payload: bytes) -> Reply:
+    async def _rename(self, payload: bytes) -> RequestReply:
         self.who.require("chat")
         asked = read_json(payload, RenameRequest)
         name = one_line(asked.name, 200)
@@ -205,7 +205,7 @@ class SessionRequests:
             info = await self._hub.store.rename(found.id, name)
         return await self._describe(self._texts.renamed, info)
 
-    async def _delete(self, payload: bytes) -> Reply:
+    async def _delete(self, payload: bytes) -> RequestReply:
         self.who.require("chat")
         found = await self._find(read_json(payload, NamedSession).session_id)
         session = self.id if found is None else found.id
@@ -216,34 +216,34 @@ class SessionRequests:
             await self._hub.store.trash(session)
         fields: dict[str, object] = {"deleted": session}
         if session != self.id:
-            return Reply(self._texts.deleted.format(id=short), fields)
+            return RequestReply(self._texts.deleted.format(id=short), fields)
         self.begin_new()
         new = await self.short_id()
         fields |= {"session_id": self.id, "short_id": new}
-        return Reply(self._texts.deleted_current.format(id=short, new=new), fields)
+        return RequestReply(self._texts.deleted_current.format(id=short, new=new), fields)
 
-    async def _describe(self, text: str, info: SessionInfo | None) -> Reply:
+    async def _describe(self, text: str, info: SessionInfo | None) -> RequestReply:
         """A reply about a session; about the one that is not stored yet if there is none."""
         session, name = (self.id, "") if info is None else (info.id, one_line(info.title, 200))
         short = await self.short_id(session)
         shown = text.format(id=short, name=name or self._texts.untitled)
-        return Reply(shown, {"session_id": session, "short_id": short, "name": name})
+        return RequestReply(shown, {"session_id": session, "short_id": short, "name": name})
 
-    async def _switch_model(self, payload: bytes) -> Reply:
+    async def _switch_model(self, payload: bytes) -> RequestReply:
         self.who.require("chat")
         model = read_json(payload, ModelSwitch).model.strip()
         if not model or len(model) > 200:
             raise BadInput("a model's name has 1 to 200 characters; `recollect models` lists them")
         await self._hub.runtime.check_model(RunOptions(model=model))
         self.model = model
-        return Reply(self._texts.model.format(model=model), {"model": model})
+        return RequestReply(self._texts.model.format(model=model), {"model": model})
 
-    async def _ignore_port(self, _payload: bytes) -> Reply:
-        return Reply(self._texts.udp, {"used": False})
+    async def _ignore_port(self, _payload: bytes) -> RequestReply:
+        return RequestReply(self._texts.udp, {"used": False})
 
     # --- history ---------------------------------------------------------------------------------
 
-    async def _read_history(self, payload: bytes) -> Reply:
+    async def _read_history(self, payload: bytes) -> RequestReply:
         asked = read_json(payload, HistoryRequest)
         self.who.require("read")
         if asked.format == "file":
@@ -258,11 +258,11 @@ class SessionRequests:
                 self.id, offset=offset, limit=limit, count=asked.message_count
             )
         if asked.format == "text":
-            return Reply(text_page(count, offset, records).payload.decode())
+            return RequestReply(text_page(count, offset, records).payload.decode())
         page = json_page(self.id, count, offset, records)
-        return Reply(page.payload.decode(), msgspec.json.decode(page.payload))
+        return RequestReply(page.payload.decode(), msgspec.json.decode(page.payload))
 
-    async def _offer_history(self) -> Reply:
+    async def _offer_history(self) -> RequestReply:
         if not self._downloads.url:
             raise BadInput("this server offers no downloads; ask for pages instead")
         if not self._stored:
@@ -270,7 +270,7 @@ class SessionRequests:
         await self._hub.find(self.who, self.id)
         name, data = await export_session(self._hub.store, self.id, EXPORT_FORMAT)
         offer = self._downloads.document(self._downloads.register(name, data))
-        return Reply(f"{name}: {offer['url']}", offer, offer)
+        return RequestReply(f"{name}: {offer['url']}", offer, offer)
 
 
 def _bounded(value: int, low: int, high: int) -> int:

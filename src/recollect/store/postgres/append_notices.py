@@ -19,7 +19,7 @@ from recollect.store.postgres.session_states import find_tree, raw_id
 
 CHANNEL = "recollect"
 POLL = 0.8  # seconds
-_SEND_EVERY = 0.02  # seconds
+_SEND_EVERY = 0.05  # seconds
 _MOST_IDS = 200  # in one notice, which holds 8,000 bytes
 _RECONNECT = 1.0  # seconds
 

@@ -130,9 +130,11 @@ class AppendWriter:
         self._database, self._spread = database, spread
         self.drafts: set[bytes] = set()  # replies in progress that this store keeps
         self._states: OrderedDict[bytes, SessionState] = OrderedDict()
+        self._unindexed: set[tuple[bytes, bytes]] = set()
         self._packer = new_packer()
         self._queue: list[_Append] = []
         self._writers: set[asyncio.Task[None]] = set()
+        self._active = 0  # writers at work
 
     async def state(self, db: Connection, session: str) -> SessionState:
         """The session's row as it is now."""
@@ -151,6 +153,11 @@ class AppendWriter:
         if len(self._states) > MAX_STATES:
             self._states.popitem(last=False)
 
+    def take_unindexed(self) -> set[tuple[bytes, bytes]]:
+        """The trees and ids of the sessions that were appended to since the last call."""
+        taken, self._unindexed = self._unindexed, set()
+        return taken
+
     async def append(
         self, session: str, new: Sequence[PreparedEntry], parent: str | None
     ) -> tuple[Entry, ...]:
@@ -165,6 +172,7 @@ class AppendWriter:
             after = _moved_state(state, new, rows)
             if await self._write(state, after, rows):
                 self._remember(after)
+                self._unindexed.add((state.tree, state.id))
                 self.drafts.difference_update(rows.ids)
                 return entries_after(new, parent)
             state = None
@@ -173,12 +181,25 @@ class AppendWriter:
         done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         pending = _Append(self._statements(state, after, rows), state.id, done)
         self._queue.append(pending)
-        if len(self._writers) < MAX_WRITERS:
-            self._start_writer()
         try:
+            if not self._active:
+                await self._write_at_once()
+            elif self._active < MAX_WRITERS:
+                self._start_writer()
             return await done
         except psycopg.errors.UniqueViolation as error:
             raise await self.explain_taken(rows.ids, error) from error
+
+    async def _write_at_once(self) -> None:
+        """An append that finds nobody at work does the work itself: a task would cost more than a
+        third of it. What came meanwhile gets a writer."""
+        self._active += 1
+        try:
+            await self._commit_group(self._take_group())
+        finally:
+            self._active -= 1
+            if self._queue and not self._active:
+                self._start_writer()
 
     def _statements(
         self, state: SessionState, after: SessionState, rows: EncodedEntries
@@ -204,19 +225,25 @@ class AppendWriter:
         return statements
 
     def _start_writer(self) -> None:
+        self._active += 1
         task = asyncio.get_running_loop().create_task(self._write_queue())
         self._writers.add(task)
         task.add_done_callback(self._writers.discard)
 
     async def _write_queue(self) -> None:
-        while self._queue:
-            group = self._take_group()
-            try:
-                await self._commit(group)
-            except BaseException as error:
-                _fail(group, error)
-                if not isinstance(error, psycopg.Error | RecollectError):
-                    raise
+        try:
+            while self._queue:
+                await self._commit_group(self._take_group())
+        finally:
+            self._active -= 1
+
+    async def _commit_group(self, group: list[_Append]) -> None:
+        try:
+            await self._commit(group)
+        except BaseException as error:
+            _fail(group, error)
+            if not isinstance(error, psycopg.Error | RecollectError):
+                raise
 
     def _take_group(self) -> list[_Append]:
         """What waits, of each session one append; cancelled ones are left out."""
@@ -308,7 +335,9 @@ async def _is_stored(db: Connection, pending: _Append) -> bool:
 
 def _fail(group: Sequence[_Append], error: BaseException) -> None:
     for pending in group:
-        if not pending.done.done():
+        if isinstance(error, asyncio.CancelledError):
+            pending.done.cancel()
+        elif not pending.done.done():
             pending.done.set_exception(error)
 
 

@@ -66,7 +66,7 @@ class PostgresStore(StoredContents):
         self._writer = AppendWriter(database, spread=spread)
         self._notices = AppendNotices(database)
         self._lease = WriterLease(database)
-        self._upkeep = Upkeep(database, self._lease)
+        self._upkeep = Upkeep(database, self._lease, self._writer)
 
     async def recover(self) -> None:
         """Save the replies of servers that are gone, and go on doing so."""

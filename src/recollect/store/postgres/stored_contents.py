@@ -16,7 +16,7 @@ from recollect.store.postgres import contents, id_lookup
 from recollect.store.postgres.connections import Connection, Database
 from recollect.store.postgres.integrity import check_database, read_facts
 from recollect.store.postgres.session_states import find_place, raw_id
-from recollect.store.postgres.word_index import PostgresIndex, index_pending
+from recollect.store.postgres.word_index import PostgresIndex, index_all
 from recollect.store.recovery.integrity_checks import Finding
 
 T = TypeVar("T")
@@ -79,8 +79,8 @@ class StoredContents:
 
     async def index_now(self) -> None:
         """Bring the search index up to the last entry."""
-        while await self._read(index_pending):
-            pass
+        self._check_open()
+        await index_all(self._database)
 
     async def check(self) -> tuple[Finding, ...]:
         """What is damaged: hash chains, checksums, stored contents. Changes nothing."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from recollect.entries import Body, Entry
@@ -27,6 +28,7 @@ from recollect.store.postgres.contents import read_last
 from recollect.store.postgres.path_reader import decode_bodies
 from recollect.store.postgres.project_rows import find_project
 from recollect.store.postgres.session_states import EntryPlace, find_tree, raw_id
+from recollect.store.ranked_search import rank_entries
 from recollect.store.search_tokenizer import fold_text, index_text
 
 T = TypeVar("T")
@@ -286,9 +288,6 @@ class PostgresIndex:
         return await asyncio.to_thread(search_entries, PostgresSearch(self._database, query), query)
 
     async def rank(self, query: SearchQuery, length: int) -> SearchResult:
-        # late: most commands search nothing, and ranking takes 5 ms to load
-        from recollect.store.ranked_search import rank_entries
-
         source = PostgresSearch(self._database, query)
         return await asyncio.to_thread(rank_entries, source, query, length)
 
@@ -298,47 +297,70 @@ class PostgresIndex:
         return await asyncio.to_thread(read_counterparts, source, key, entry)
 
 
-async def index_pending(db: Connection) -> bool:
-    """Index some of what is pending; whether there was anything."""
-    query = "SELECT tree, session, version FROM sessions WHERE unindexed LIMIT %s"
-    marked = await (await db.execute(query, (_SESSIONS,), binary=True)).fetchall()
-    for tree, session, version in marked:
-        query = "SELECT segment, indexed FROM segments WHERE tree = %s AND session = %s"
-        segments = await (await db.execute(query, (tree, session))).fetchall()
-        for segment, indexed in segments:
-            await _index_segment(db, tree, session, segment, indexed)
-        await db.execute(
-            "UPDATE sessions SET unindexed = false"
-            " WHERE tree = %s AND session = %s AND version = %s",
-            (tree, session, version),
-        )
-    return bool(marked)
+async def index_all(database: Database) -> None:
+    """Index every session that is marked; those that are marked meanwhile are left for later."""
+    last = (b"", b"")
+    while marked := await database.run(partial(_index_some, after=last)):
+        last = marked[-1]
+
+
+async def _index_some(db: Connection, after: tuple[bytes, bytes]) -> list[tuple[bytes, bytes]]:
+    query = (
+        "SELECT tree, session FROM sessions WHERE unindexed AND (tree, session) > (%s, %s)"
+        " ORDER BY tree, session LIMIT %s"
+    )
+    marked = await (await db.execute(query, (*after, _SESSIONS), binary=True)).fetchall()
+    for tree, session in marked:
+        await index_session(db, tree, session)
+    return marked
+
+
+async def index_session(db: Connection, tree: bytes, session: bytes) -> None:
+    """Index what a session has now, and remove its mark unless it changed meanwhile."""
+    query = "SELECT version FROM sessions WHERE tree = %s AND session = %s AND unindexed"
+    row = await (await db.execute(query, (tree, session))).fetchone()
+    if row is None:
+        return
+    query = "SELECT segment, indexed FROM segments WHERE tree = %s AND session = %s"
+    for segment, indexed in await (await db.execute(query, (tree, session))).fetchall():
+        await _index_segment(db, tree, session, segment, indexed)
+    await db.execute(
+        "UPDATE sessions SET unindexed = false WHERE tree = %s AND session = %s AND version = %s",
+        (tree, session, row[0]),
+    )
 
 
 async def _index_segment(
     db: Connection, tree: bytes, session: bytes, segment: int, done: int
 ) -> None:
+    query = (
+        "SELECT n, time, body FROM entries"
+        " WHERE tree = %s AND segment = %s AND n > %s ORDER BY n LIMIT %s"
+    )
     while True:
-        query = (
-            "SELECT n, time, body FROM entries"
-            " WHERE tree = %s AND segment = %s AND n > %s ORDER BY n LIMIT %s"
-        )
         cursor = await db.execute(query, (tree, segment, done, SLICE), binary=True)
         rows = await cursor.fetchall()
-        if not rows:
+        if rows:
+            done = rows[-1][0]
+            await _insert_words(db, tree, session, segment, rows)
+        if len(rows) < SLICE:
             return
-        bodies = await decode_bodies(db, tree, [row[2] for row in rows])
-        words = await asyncio.to_thread(_words_of_all, bodies)
-        found = [(n, time, own) for (n, time, _), own in zip(rows, words, strict=True) if own]
-        async with db.cursor() as cursor:
-            await cursor.executemany(
-                "INSERT INTO search (tree, segment, n, session, time, words)"
-                " VALUES (%s, %s, %s, %s, %s, array_to_tsvector(%s::text[]))"
-                " ON CONFLICT DO NOTHING",
-                [(tree, segment, n, session, time, own) for n, time, own in found],
-            )
-        done = rows[-1][0]
-        await db.execute(
-            "UPDATE segments SET indexed = greatest(indexed, %s) WHERE tree = %s AND segment = %s",
-            (done, tree, segment),
+
+
+async def _insert_words(
+    db: Connection, tree: bytes, session: bytes, segment: int, rows: Sequence[Any]
+) -> None:
+    bodies = await decode_bodies(db, tree, [row[2] for row in rows])
+    words = await asyncio.to_thread(_words_of_all, bodies)
+    found = [(n, time, own) for (n, time, _), own in zip(rows, words, strict=True) if own]
+    async with db.cursor() as cursor:
+        await cursor.executemany(
+            "INSERT INTO search (tree, segment, n, session, time, words)"
+            " VALUES (%s, %s, %s, %s, %s, array_to_tsvector(%s::text[]))"
+            " ON CONFLICT DO NOTHING",
+            [(tree, segment, n, session, time, own) for n, time, own in found],
         )
+    await db.execute(
+        "UPDATE segments SET indexed = greatest(indexed, %s) WHERE tree = %s AND segment = %s",
+        (rows[-1][0], tree, segment),
+    )
