@@ -31,7 +31,6 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
-
 CLIENTS, FIRST_BYTES = 50, 200
 TOKEN = "bench-token"
 LATENCY = 0.020  # seconds of the model
