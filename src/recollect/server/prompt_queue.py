@@ -7,7 +7,7 @@ costs nothing and misses nothing. The last event is a `RunResult` or a `RunFaile
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -92,6 +92,19 @@ class PromptRun:
             if self.done:
                 return
             await news.wait()
+
+    async def batches(self) -> AsyncIterator[Sequence[ServerEvent]]:
+        """Every event, those together that are there at the same moment."""
+        position = 0
+        while True:
+            news, found = self._news, self._events[position:]
+            position += len(found)
+            if found:
+                yield found
+            elif self.done:
+                return
+            else:
+                await news.wait()
 
     async def wait(self) -> RunResult | RunFailed:
         async for event in self.events(max(0, len(self._events) - 1)):

@@ -147,7 +147,7 @@ class SessionHub:
             options = msgspec.structs.replace(options, model=self.model)
         seconds = self.limits.approval_seconds if can_approve else 0.0
         run = PromptRun(session.id, prompt, options, owner=who.name, approval_seconds=seconds)
-        self._check_limits(who)
+        self.check_limits(who)
         worker = self._workers.get(session.id)
         if worker is None:
             worker = self._workers[session.id] = _SessionWorker(self, session.id)
@@ -162,7 +162,7 @@ class SessionHub:
         if not options.model and self.model:
             options = msgspec.structs.replace(options, model=self.model)
         run = PromptRun(session.id, prompt, options, owner=who.name, approval_seconds=0.0)
-        self._check_limits(who)
+        self.check_limits(who)
         self._count(run)
         task = asyncio.create_task(self._run_scratch(run, session), name=f"scratch {run.id}")
         self._scratch_tasks.add(task)
@@ -176,7 +176,8 @@ class SessionHub:
         self.counts.running -= 1
         self.settle(run, _end_of(run.task))
 
-    def _check_limits(self, who: Identity) -> None:
+    def check_limits(self, who: Identity) -> None:
+        """Raise if a prompt of this client would be refused."""
         who.require("chat")
         if self._closing:
             raise ServerBusy("the server is stopping", "connect again in a moment")

@@ -52,9 +52,10 @@ def build_app(
     state = ApiState(hub, options, slots, downloads or DownloadOffers())
     app = Starlette(
         routes=[
+            # first, because a stream's first byte waits for every route that is tried before
+            Mount("/v1", routes=[_measured(route, metrics) for route in responses]),
             *_service_routes(hub, metrics),
             *(metrics.measured(starlette_route(route, state)) for route in ROUTES),
-            Mount("/v1", routes=[_measured(route, metrics) for route in responses]),
         ],
         middleware=[Middleware(RequestGuard, tokens=tokens, options=options)],
         exception_handlers={RecollectError: _handle_error, HTTPException: _handle_http_error},

@@ -66,8 +66,9 @@ class _OpenItem(msgspec.Struct):
 class ResponseEvents:
     """Makes the events of one response, in order and numbered."""
 
-    def __init__(self, client_tools: frozenset[str], run: str) -> None:
-        self._client_tools, self._run = client_tools, run
+    def __init__(self, client_tools: frozenset[str]) -> None:
+        self._client_tools = client_tools
+        self.run = ""  # its id, for approvals
         self._number = 0
         self._items = 0  # of the response, so far
         self._entry = ""
@@ -111,7 +112,7 @@ class ResponseEvents:
     def _approval(self, event: ApprovalRequested) -> Item:
         return self._event(
             "recollect:approval_requested",
-            run_id=self._run,
+            run_id=self.run,
             approval_id=event.id,
             name=event.request.call.name,
             arguments=event.request.call.arguments,

@@ -80,6 +80,8 @@ def response_entry(
 ) -> Entry:
     """The entry that begins a response."""
     kept = {name: value for name, value in body.items() if name not in _NOT_KEPT}
+    if body.get("store") is False:
+        kept["store"] = False
     asked = AskedResponse(kept, inputs)
     values = json_text({_KEY: msgspec.to_builtins(asked)})
     return Entry(id_, parent, time, SettingsEdit(values=values))

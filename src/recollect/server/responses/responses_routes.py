@@ -74,11 +74,11 @@ class _ResponsesFace:
     async def create(self, who: Identity, request: Request) -> Response:
         raw: Any = await read_json(request)
         body = read_create_body(raw)
-        started = await self._responder.start(who, raw, body)
+        plan = await self._responder.plan(who, raw, body)
         if body.stream:
-            events = self._responder.follow(started)
+            events = self._responder.follow(plan)
             return StreamingResponse(events, headers=_EVENT_HEADERS, media_type="text/event-stream")
-        return json_response(await self._finish(started, request))
+        return json_response(await self._finish(await self._responder.start(plan), request))
 
     async def _finish(self, started: StartedResponse, request: Request) -> Any:
         """The response, unless its client hangs up before: then it is stopped."""
@@ -99,7 +99,7 @@ class _ResponsesFace:
             raise invalid("a stream cannot be resumed here; get the response without it", "stream")
         active = self._responder.active.get(given)
         if active is not None and (who.all_sessions or active.run.owner == who.name):
-            return json_response(describe_response(active.begun(), IN_PROGRESS))
+            return json_response(describe_response(active.plan.begun(), IN_PROGRESS))
         return json_response(describe_response(await find_response(self._hub.store, who, given)))
 
     async def delete(self, who: Identity, request: Request) -> Response:
