@@ -74,6 +74,7 @@ class HttpModel:
         self._local_key: ApiKey | None = None
         self._encoder: Encoder | None = None
         self._sent: EncodedRequest | None = None
+        self._fixes: tuple[Fix, ...] = ()  # of the last request, once this is closed
         self._secrets = set(find_secrets(chosen.endpoint, transport))
 
     def __repr__(self) -> str:
@@ -86,7 +87,7 @@ class HttpModel:
     @property
     def fixes(self) -> tuple[Fix, ...]:
         """How the last request differs from the messages it was made of."""
-        return self._sent.fixes if self._sent is not None else ()
+        return self._sent.fixes if self._sent is not None else self._fixes
 
     @property
     def secrets(self) -> tuple[ApiKey, ...]:
@@ -99,6 +100,8 @@ class HttpModel:
         await self.aclose()
 
     async def aclose(self) -> None:
+        # a result that names this model may be kept, but not the last request with it
+        self._fixes, self._encoder, self._sent = self.fixes, None, None
         client, self.client = self.client, HttpClient(self.transport, self._connections)
         await client.aclose()
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
@@ -38,6 +38,7 @@ from recollect.settings import data_directory
 from recollect.store.contract import Project
 from recollect.store.ids import new_id, now
 from recollect.tools.builtin import builtin_tools
+from recollect.tools.tool import Tool
 from recollect.view.elision_rules import ElisionRules
 from recollect.view.initial_messages import instructions_message, plan_client_instructions
 from recollect.view.view import View
@@ -88,6 +89,21 @@ class LazyCommands:
             await self._runner.close()
 
 
+# The tools of a window's size, for a model that takes few or all; made once, then the same.
+BuiltinTools: TypeAlias = Callable[[bool, bool], tuple[Tool, ...]]
+
+
+def lazy_tools(commands: LazyCommands, effective: EffectiveSettings) -> BuiltinTools:
+    """Reading the signatures of all tools takes a third of a short prompt's time."""
+    save = _fact_saver(effective.settings.agent.memory_files)
+
+    @cache
+    def build(small: bool, few: bool) -> tuple[Tool, ...]:  # noqa: FBT001 - a key of the cache
+        return builtin_tools(commands, save, small=small, few=few)
+
+    return build
+
+
 class Workspace(msgspec.Struct, frozen=True):
     """The folders an agent works in, and what is in force there."""
 
@@ -96,6 +112,7 @@ class Workspace(msgspec.Struct, frozen=True):
     project: Project
     commands: LazyCommands
     hooks: Hooks
+    tools: BuiltinTools
     approve: Approve | None = None
     warn: Callable[[str], None] = lambda _: None
 
@@ -143,7 +160,7 @@ def build_agent(
 def _with_tools(agent: Agent, workspace: Workspace, options: RunOptions, *, few: bool) -> Agent:
     assert agent.budget is not None
     small = agent.budget.window <= SMALL_WINDOW
-    tools = builtin_tools(workspace.commands, _fact_saver(workspace), small=small, few=few)
+    tools = workspace.tools(small, few)
     initial = partial(_agent_context, workspace, options.system)
     agent = msgspec.structs.replace(agent, tools=tools, initial=initial)
     if small or few:
@@ -152,9 +169,7 @@ def _with_tools(agent: Agent, workspace: Workspace, options: RunOptions, *, few:
     return msgspec.structs.replace(agent, tools=(*tools, task))
 
 
-def _fact_saver(workspace: Workspace) -> Callable[[str], Awaitable[SavedFact]]:
-    names = workspace.effective.settings.agent.memory_files
-
+def _fact_saver(names: tuple[str, ...]) -> Callable[[str], Awaitable[SavedFact]]:
     async def save(fact: str) -> SavedFact:
         return await asyncio.to_thread(save_fact, own_memory_file(data_directory(), names), fact)
 

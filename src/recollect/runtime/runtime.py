@@ -39,6 +39,7 @@ from recollect.runtime.coding_agent import (
     Workspace,
     build_agent,
     build_hooks,
+    lazy_tools,
 )
 from recollect.runtime.permission_policy import Approve, build_permission_check
 from recollect.runtime.prompt_run import (
@@ -312,6 +313,7 @@ class Runtime:
             self.project,
             commands,
             Hooks() if hooks is None else hooks,
+            lazy_tools(commands, self.effective),
             self.door.approve,
             self.door.warn,
         )

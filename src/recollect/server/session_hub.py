@@ -34,7 +34,8 @@ class HubLimits(msgspec.Struct, frozen=True):
 
     queued: int = 20  # prompts waiting in one session
     running: int = 1_000  # prompts at the same time, in all sessions
-    kept_events: int = 50_000  # of ended runs, in memory for readers that come back
+    kept_events: int = 50_000  # of ended runs, in memory for readers that come back,
+    kept_runs: int = 64  # and of at most so many: each may hold its session
     idle_seconds: float = 30.0  # until the commands and hooks of a session are closed
     approval_seconds: float = 300.0
 
@@ -206,7 +207,8 @@ class SessionHub:
         self._runs.pop(run.id, None)
         self._finished.append(run)
         self._kept_events += run.length
-        while self._kept_events > self.limits.kept_events:
+        limits = self.limits
+        while self._kept_events > limits.kept_events or len(self._finished) > limits.kept_runs:
             self._kept_events -= self._finished.popleft().length
 
     def settle(self, run: PromptRun, failed: RunFailed | None) -> None:
