@@ -36,6 +36,9 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "export": ("--to", "gemini", "-o", "-"),
     "store": ("status",),
     "doctor": (),
+    "serve": ("--http", "off", "--nplt", "off"),  # ends at once; test_serve.py has its store
+    "connect": ("127.0.0.1:1",),
+    "token": ("list",),
     "schema": (),
     "completion": ("bash",),
     "demo": ("--tour",),

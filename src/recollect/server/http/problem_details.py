@@ -80,6 +80,7 @@ PROBLEMS: dict[type[RecollectError], ProblemKind] = {
         5,
     ),
     errors.CannotOpen: ProblemKind(503, "cannot-open", "The store failed", _STORE_FAILED, 5),
+    errors.CannotReach: ProblemKind(503, "cannot-reach", "The store failed", _STORE_FAILED, 5),
     errors.StoreClosed: ProblemKind(503, "store-closed", "The store is closed", _STORE_FAILED, 5),
     errors.NewerStore: ProblemKind(503, "newer-store", "The store is newer", _STORE_FAILED),
     errors.Damaged: ProblemKind(500, "damaged", "Stored bytes are damaged"),
