@@ -39,16 +39,12 @@ class PostgresServer:
         self._user = _USER if os.geteuid() == 0 else None
         if self._user:
             shutil.chown(folder, self._user)
-        self._run(
-            "initdb",
-            "--no-sync",
-            "--auth=trust",
-            "--encoding=utf8",
-            "-U",
-            "postgres",
-            "-D",
-            self.data,
-        )
+        if follows is None:
+            options = ("--no-sync", "--auth=trust", "--encoding=utf8", "-U", "postgres")
+            self._run("initdb", *options, "-D", self.data)
+        else:
+            where = ("-h", follows.folder, "-p", str(follows.port), "-U", "postgres")
+            self._run("pg_basebackup", *where, "--no-sync", "-R", "-D", self.data)
 
     def _run(self, program: str, *arguments: str | Path) -> None:
         # to a file: the server would keep a pipe open
