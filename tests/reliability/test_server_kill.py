@@ -1,0 +1,124 @@
+"""Two servers on one PostgreSQL, of which one is killed while clients chat; a database that is
+stopped hard, or fails over: every acknowledged turn is there once."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from statistics import median
+from typing import NamedTuple, TypeAlias
+
+import psycopg
+import pytest
+
+from recollect.store.postgres.postgres_store import open_postgres
+from tests.cli.provider import provider
+from tests.cli.runner import Cli
+from tests.cli.served import RunningServe, served
+from tests.postgres_server import PostgresServer, running_postgres
+from tests.reliability.chat_clients import (
+    TOKEN,
+    ChatClient,
+    check_store,
+    echo,
+    wait_for_turns,
+)
+from tests.reliability.children import note_figures
+
+
+class Size(NamedTuple):
+    """How many clients there are on both servers together, and how many turns each has."""
+
+    clients: int
+    turns: int
+
+
+SMALL, FULL = Size(10, 4), Size(100, 20)
+Disaster: TypeAlias = Callable[[list[ChatClient]], Awaitable[None]]
+
+
+@contextmanager
+def two_servers(cli: Cli, url: str) -> Iterator[tuple[RunningServe, RunningServe]]:
+    arguments = ("--store", url, "--token", TOKEN)
+    with (
+        provider(cli, "openai", [echo], repeat=True),
+        served(cli, *arguments) as one,
+        served(cli, *arguments) as other,
+    ):
+        yield one, other
+
+
+async def chat_through(
+    name: str, servers: tuple[RunningServe, RunningServe], size: Size, disaster: Disaster
+) -> list[ChatClient]:
+    """All clients to their last turn, with the disaster half-way."""
+    clients = [ChatClient(number, servers) for number in range(size.clients)]
+    began = time.monotonic()
+    async with asyncio.timeout(60 + size.clients * size.turns), asyncio.TaskGroup() as group:
+        for client in clients:
+            group.create_task(client.chat(size.turns))
+        await wait_for_turns(clients, size.clients * size.turns // 2)
+        await disaster(clients)
+    note_figures(name, figures_of(clients, time.monotonic() - began))
+    return clients
+
+
+def figures_of(clients: list[ChatClient], seconds: float) -> dict[str, float]:
+    recoveries = [one for client in clients for one in client.recoveries] or [0.0]
+    acknowledged = sum(len(client.acknowledged) for client in clients)
+    return {
+        "clients": len(clients),
+        "acknowledged": acknowledged,
+        "repeated": sum(len(client.sent) for client in clients) - acknowledged,
+        "seconds": round(seconds, 1),
+        "recovery_median": round(median(recoveries), 2),
+        "recovery_longest": round(max(recoveries), 2),
+    }
+
+
+async def check_database(url: str, clients: list[ChatClient]) -> None:
+    async with open_postgres(url) as store:
+        await check_store(store, clients)
+
+
+def pass_time(url: str) -> int:
+    """As if the leases of all writers had run out; how many replies are under way."""
+    with psycopg.connect(url, autocommit=True) as db:
+        db.execute("UPDATE writers SET seen = seen - make_interval(secs => 31)")
+        ((drafts,),) = db.execute("SELECT count(*) FROM drafts").fetchall()
+    return int(drafts)
+
+
+# --- a server is killed --------------------------------------------------------------------------
+
+
+def _kill_one(cli: Cli, url: str, size: Size) -> None:
+    async def work(servers: tuple[RunningServe, RunningServe]) -> list[ChatClient]:
+        async def disaster(_: list[ChatClient]) -> None:
+            servers[0].stop(signal.SIGKILL)
+
+        return await chat_through("server killed", servers, size, disaster)
+
+    with two_servers(cli, url) as servers:
+        clients = asyncio.run(work(servers))
+        assert any(client.problems for client in clients)
+    pass_time(url)
+    asyncio.run(check_database(url, clients))
+    assert pass_time(url) == 0  # opening the store saved the replies that were under way
+
+
+def test_every_acknowledged_turn_is_there_once_when_a_server_is_killed(
+    cli: Cli, postgres: PostgresServer
+) -> None:
+    _kill_one(cli, postgres.new_url(), SMALL)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3_600)
+def test_a_hundred_clients_lose_nothing_when_a_server_is_killed(
+    cli: Cli, postgres: PostgresServer
+) -> None:
+    _kill_one(cli, postgres.new_url(), FULL)
