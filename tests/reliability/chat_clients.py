@@ -141,6 +141,7 @@ class ChatClient:
         self.session = ""
         self.sent: list[str] = []
         self.acknowledged: list[str] = []  # prompts
+        self.times: list[float] = []  # of the acknowledgements
         self.problems: list[str] = []
         self.recoveries: list[float] = []  # seconds from the first problem to the next answer
 
@@ -171,6 +172,7 @@ class ChatClient:
         assert answer == answer_for(prompt)
         self.session = connected.session
         self.acknowledged.append(prompt)
+        self.times.append(time.monotonic())
 
     async def _ask(self, connected: Connected, prompt: str) -> str:
         try:

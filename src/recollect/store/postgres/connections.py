@@ -11,6 +11,7 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable
+from itertools import zip_longest
 from typing import Any, TypeAlias, TypeVar
 
 import psycopg
@@ -55,9 +56,17 @@ def address_of(url: str) -> str:
             "its URL cannot be read; write postgresql://USER@HOST:PORT/DATABASE",
         ) from None
     user = f"{parts['user']}@" if parts.get("user") else ""
-    port = f":{parts['port']}" if parts.get("port") else ""
     name = parts.get("dbname") or parts.get("user") or ""
-    return f"postgresql://{user}{parts.get('host') or ''}{port}/{name}"
+    return f"postgresql://{user}{_hosts(str(parts.get('host') or ''), parts.get('port'))}/{name}"
+
+
+def _hosts(host: str, port: object) -> str:
+    """As in a URL; a database with replicas has several, each with its port or all with one."""
+    hosts, ports = host.split(","), str(port or "").split(",")
+    ports = ports * len(hosts) if len(ports) == 1 else ports
+    shown = (f"[{one}]" if ":" in one else one for one in hosts)
+    pairs = zip_longest(shown, ports[: len(hosts)], fillvalue="")
+    return ",".join(f"{one}:{number}" if number else one for one, number in pairs)
 
 
 class Database:
