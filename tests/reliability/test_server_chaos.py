@@ -142,6 +142,11 @@ def _stop_database(cli: Cli, size: Size, *, until_everyone_noticed: bool) -> Non
                 while not all(client.problems for client in clients):
                     await asyncio.sleep(0.1)
             await asyncio.to_thread(database.start)
+            back = time.monotonic()
+            before = sum(len(client.acknowledged) for client in clients)
+            await wait_for_turns(clients, before + 1)
+            seconds = round(time.monotonic() - back, 2)
+            note_figures("from the database's start to the first turn", seconds)
 
         with two_servers(cli, url) as servers:
             clients = asyncio.run(chat_through("database stopped", servers, size, disaster))
