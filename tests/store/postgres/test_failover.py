@@ -13,7 +13,7 @@ from tests.store.postgres.test_lost_connections import write_until
 from tests.store.stories import texts
 
 
-def _wait_for_replica(primary: PostgresServer) -> None:
+def wait_for_replica(primary: PostgresServer) -> None:
     """Every commit waits for the replica from now on."""
     with psycopg.connect(primary.url(), autocommit=True) as db:
         db.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
@@ -29,7 +29,7 @@ def test_every_acknowledged_append_is_on_the_replica_that_takes_over() -> None:
     async def story() -> None:
         with running_postgres() as primary, running_postgres(follows=primary) as replica:
             schema = primary.new_schema()
-            _wait_for_replica(primary)
+            wait_for_replica(primary)
             hosts = f"127.0.0.1:{primary.port},127.0.0.1:{replica.port}"
             options = f"target_session_attrs=read-write&options=-csearch_path%3D{schema}"
             url = f"postgresql://postgres@{hosts}/postgres?{options}"

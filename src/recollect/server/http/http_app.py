@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
-from recollect.errors import RecollectError
+from recollect.errors import CannotReach, RecollectError
 from recollect.server.access import AccessTokens
 from recollect.server.downloads import DownloadOffers
 from recollect.server.http.api_call import ApiState
@@ -35,6 +35,7 @@ from recollect.server.http.request_guard import HttpOptions, RequestGuard, ident
 from recollect.server.session_hub import SessionHub
 
 _DEFAULT_OPTIONS = HttpOptions()
+READY_SECONDS = 2.0
 
 
 def build_app(
@@ -77,7 +78,11 @@ def _service_routes(hub: SessionHub, metrics: HttpMetrics) -> list[Route]:
         return json_response({"status": "live"})
 
     async def ready(_: Request) -> Response:
-        await hub.store.sessions(limit=1)
+        try:
+            async with asyncio.timeout(READY_SECONDS):  # whoever asks does not wait for long
+                await hub.store.sessions(limit=1)
+        except TimeoutError:
+            raise CannotReach(hub.store.address, f"no answer in {READY_SECONDS:g} s") from None
         return json_response({"status": "ready"})
 
     async def show_metrics(request: Request) -> Response:

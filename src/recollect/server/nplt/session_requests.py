@@ -7,6 +7,7 @@ connection that is in it lists it from the beginning.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -42,6 +43,7 @@ from recollect.transcripts.session_export import export_session
 
 MAX_OFFSET = 10_000  # sessions
 LIST_ROOM = MAX_PAYLOAD - 512
+SHORT_ID_SECONDS = 2.0
 MIN_PREFIX = 4  # digits of an id
 EXPORT_FORMAT = "history-server"
 
@@ -100,8 +102,9 @@ class SessionRequests:
     async def short_id(self, session: str | None = None) -> str:
         session = session or self.id
         try:
-            return (await self._hub.store.short_session_ids([session]))[session]
-        except RecollectError:  # the store is not there at the moment; the end of an id finds it
+            async with asyncio.timeout(SHORT_ID_SECONDS):  # a client waits for its welcome
+                return (await self._hub.store.short_session_ids([session]))[session]
+        except (RecollectError, TimeoutError):  # the store is away; the end of an id finds it
             return session[-8:]
 
     async def _create(self, title: str) -> SessionInfo:

@@ -12,6 +12,7 @@ their own: they are keyed by something else than the tree.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -99,6 +100,7 @@ class _Append(msgspec.Struct, eq=False):
     statements: list[Statement]
     session: bytes
     done: asyncio.Future[bool]
+    queued: float  # seconds of the monotonic clock
 
 
 def encode_entries(
@@ -107,12 +109,12 @@ def encode_entries(
     """The rows of entries that follow entry `n` of a segment, with the hash `previous`."""
     rows = EncodedEntries([], [], [], [], [], {})
     pack = (packer or new_packer()).pack
-    for number, (entry_id, time, _, json, moved) in enumerate(new, n + 1):
+    for number, (entry_id, created, _, json, moved) in enumerate(new, n + 1):
         raw = bytes.fromhex(entry_id)
-        previous = entry_hash(previous, raw, time, json)
+        previous = entry_hash(previous, raw, created, json)
         rows.ids.append(raw)
         rows.numbers.append(number)
-        rows.times.append(time)
+        rows.times.append(created)
         rows.hashes.append(previous)
         rows.bodies.append(pack(json, moved=bool(moved)))
         rows.blobs.update(moved)
@@ -179,7 +181,7 @@ class AppendWriter:
 
     async def _write(self, state: SessionState, after: SessionState, rows: EncodedEntries) -> bool:
         done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        pending = _Append(self._statements(state, after, rows), state.id, done)
+        pending = _Append(self._statements(state, after, rows), state.id, done, time.monotonic())
         self._queue.append(pending)
         try:
             if not self._active:
@@ -204,9 +206,9 @@ class AppendWriter:
     def _statements(
         self, state: SessionState, after: SessionState, rows: EncodedEntries
     ) -> list[Statement]:
-        time = rows.times[-1]
+        used = rows.times[-1]
         move = (
-            *(after.n, after.head, after.hash, after.depth, time, time, time, after.title),
+            *(after.n, after.head, after.hash, after.depth, used, used, used, after.title),
             *(after.seal, state.tree, state.id, state.segment, state.head, state.seal),
         )
         places = (rows.ids, rows.numbers)
@@ -262,7 +264,8 @@ class AppendWriter:
     async def _commit(self, group: list[_Append]) -> None:
         try:
             moved = await self._database.run_again(
-                lambda db, in_doubt: _run_group(db, group, in_doubt=in_doubt)
+                lambda db, in_doubt: _run_group(db, group, in_doubt=in_doubt),
+                since=min((pending.queued for pending in group), default=None),
             )
         except psycopg.errors.UniqueViolation:
             if len(group) == 1:

@@ -8,9 +8,11 @@ the lost one may have been committed. No message names a password.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import time
 from collections.abc import Awaitable, Callable
+from itertools import zip_longest
 from typing import Any, TypeAlias, TypeVar
 
 import psycopg
@@ -26,6 +28,8 @@ PATIENCE = 30.0  # seconds that a lost database may take to come back
 MAX_CONFLICTS = 50  # times that a transaction is run again for another one's sake
 MAX_CONNECTIONS = 8
 _CONNECT_TIMEOUT = 10
+_LEAST_WAIT = 0.1  # seconds for a connection of the pool
+_RECONNECT_SECONDS = 2.0  # of attempts in growing intervals, then they begin anew
 # a peer that vanished without a word is noticed within half a minute
 _DEFAULTS: dict[str, Any] = {
     "connect_timeout": _CONNECT_TIMEOUT,
@@ -55,9 +59,17 @@ def address_of(url: str) -> str:
             "its URL cannot be read; write postgresql://USER@HOST:PORT/DATABASE",
         ) from None
     user = f"{parts['user']}@" if parts.get("user") else ""
-    port = f":{parts['port']}" if parts.get("port") else ""
     name = parts.get("dbname") or parts.get("user") or ""
-    return f"postgresql://{user}{parts.get('host') or ''}{port}/{name}"
+    return f"postgresql://{user}{_hosts(str(parts.get('host') or ''), parts.get('port'))}/{name}"
+
+
+def _hosts(host: str, port: object) -> str:
+    """As in a URL; a database with replicas has several, each with its port or all with one."""
+    hosts, ports = host.split(","), str(port or "").split(",")
+    ports = ports * len(hosts) if len(ports) == 1 else ports
+    shown = (f"[{one}]" if ":" in one else one for one in hosts)
+    pairs = zip_longest(shown, ports[: len(hosts)], fillvalue="")
+    return ",".join(f"{one}:{number}" if number else one for one, number in pairs)
 
 
 class Database:
@@ -74,7 +86,10 @@ class Database:
             configure=_make_durable,
             open=False,
             timeout=patience,
+            reconnect_timeout=_RECONNECT_SECONDS,
+            reconnect_failed=self._connect_again,
         )
+        self._attempts: set[asyncio.Task[None]] = set()
 
     async def connect(self) -> Connection:
         """A connection of its own, outside the pool."""
@@ -92,17 +107,35 @@ class Database:
 
     async def close(self) -> None:
         await self._pool.close()
+        await asyncio.gather(*self._attempts, return_exceptions=True)
+
+    async def _connect_again(self, pool: AsyncConnectionPool[Connection]) -> None:
+        """The pool doubles the time between its attempts, so that after a long outage it would not
+        notice for as long again that the database is back. While somebody waits, begin anew."""
+        if pool.get_stats().get("requests_waiting"):
+            task = asyncio.create_task(self._attempt())
+            self._attempts.add(task)
+            task.add_done_callback(self._attempts.discard)
+
+    async def _attempt(self) -> None:
+        with contextlib.suppress(PoolTimeout, PoolClosed, psycopg.Error):
+            async with self._pool.connection(timeout=_RECONNECT_SECONDS):
+                pass  # asking for a connection makes the pool try to get one at once
 
     async def run(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         """Run work that may be repeated as it is."""
         return await self.run_again(lambda db, _: work(db))
 
-    async def run_again(self, work: Callable[[Connection, bool], Awaitable[T]]) -> T:
-        """Run work; its second argument says whether an attempt before may have been committed."""
-        deadline, conflicts, in_doubt = time.monotonic() + self._patience, 0, False
+    async def run_again(
+        self, work: Callable[[Connection, bool], Awaitable[T]], since: float | None = None
+    ) -> T:
+        """Run work; its second argument says whether an attempt before may have been committed.
+        `since`: when somebody began to wait for it, if not now."""
+        began = time.monotonic() if since is None else since
+        deadline, conflicts, in_doubt = began + self._patience, 0, False
         while True:
             try:
-                left = max(0.1, deadline - time.monotonic())
+                left = max(_LEAST_WAIT, deadline - time.monotonic())
                 async with self._pool.connection(timeout=left) as db:
                     return await work(db, in_doubt)
             except psycopg.errors.UniqueViolation:
