@@ -166,11 +166,13 @@ async def measure_paced(port: int, seconds: float, idle: int) -> list[float]:
     return [turn - LATENCY for client in clients for turn in client.turns]
 
 
-async def measure_bursts(port: int, seconds: float, *, welcome: bool) -> tuple[float, int]:
+async def measure_bursts(
+    port: int, seconds: float, *, welcome: bool, clients: int = CHATTING
+) -> tuple[float, int]:
     """Turns per second, and how many there were with the first of each client."""
-    clients = [await _connect(port, welcome=welcome) for _ in range(CHATTING)]
-    await asyncio.gather(*(client.turn() for client in clients))
-    for client in clients:
+    chatting = [await _connect(port, welcome=welcome) for _ in range(clients)]
+    await asyncio.gather(*(client.turn() for client in chatting))
+    for client in chatting:
         client.turns.clear()
     start = time.monotonic()
 
@@ -178,12 +180,12 @@ async def measure_bursts(port: int, seconds: float, *, welcome: bool) -> tuple[f
         while time.monotonic() < start + seconds:
             await client.turn()
 
-    await asyncio.gather(*(chat(client) for client in clients))
+    await asyncio.gather(*(chat(client) for client in chatting))
     taken = time.monotonic() - start
-    for client in clients:
+    for client in chatting:
         client.close()
-    turns = sum(len(client.turns) for client in clients)
-    return turns / taken, turns + len(clients)
+    turns = sum(len(client.turns) for client in chatting)
+    return turns / taken, turns + len(chatting)
 
 
 # --- running it ----------------------------------------------------------------------------------
