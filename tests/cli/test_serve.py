@@ -32,7 +32,9 @@ def test_both_protocols_serve_the_sessions_of_the_command_line(cli: Cli) -> None
                 listed = client.get("/api/sessions").json()
                 assert {one["title"] for one in listed["sessions"]} == {"first", "second"}
                 assert client.get("/health/ready").status_code == 200
-                assert "recollect" in client.get("/metrics").text
+                assert "recollect_prompts_total 1.0" in client.get("/metrics").text
+                with SeedClient(server.nplt):
+                    assert "recollect_nplt_connections 1.0" in client.get("/metrics").text
             assert server.stop() == 0
         shown = cli.ok("sessions", "--json").json
         assert {one["title"] for one in shown} == {"first", "second"}

@@ -50,6 +50,8 @@ class HubCounts(msgspec.Struct):
     cancelled: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    connections: int = 0  # of NPLT clients, now
+    refused_connections: int = 0
 
 
 class SessionHub:

@@ -83,6 +83,14 @@ class _HubMetrics:
         yield GaugeMetricFamily(
             "recollect_event_streams", "Open event streams.", self._count_streams()
         )
+        yield GaugeMetricFamily(
+            "recollect_nplt_connections", "Open NPLT connections.", counts.connections
+        )
+        yield CounterMetricFamily(
+            "recollect_nplt_connections_refused",
+            "NPLT connections beyond a limit.",
+            counts.refused_connections,
+        )
         yield GaugeMetricFamily("recollect_prompts_running", "Prompts that run.", counts.running)
         yield GaugeMetricFamily("recollect_prompts_queued", "Prompts that wait.", counts.queued)
         yield CounterMetricFamily("recollect_prompts", "Prompts accepted.", counts.prompts)

@@ -53,7 +53,6 @@ class NpltServer:
         self._closing = False
         self._server: asyncio.Server | None = None
         self._shared: Surroundings | None = None
-        self.accepted = self.refused = 0  # for the metrics
 
     @property
     def port(self) -> int:
@@ -121,12 +120,12 @@ class NpltServer:
         peer, task = writer.get_extra_info("peername"), asyncio.current_task()
         address = str(peer[0]) if isinstance(peer, tuple) else "?"
         if self._closing or not self._has_room(address):
-            self.refused += 1
+            self._hub.counts.refused_connections += 1
             out = FrameWriter(writer, self._limits)
             out.send_text(self._shared.texts.full.format(count=self.open_connections))
             await out.close()
             return
-        self.accepted += 1
+        self._hub.counts.connections += 1
         assert task is not None
         connection = self._connections[task] = Connection(self._shared, reader, writer, address)
         try:
@@ -135,6 +134,7 @@ class NpltServer:
             _log.exception("%s: the connection failed", address)
         finally:
             del self._connections[task]
+            self._hub.counts.connections -= 1
 
     def _has_room(self, address: str) -> bool:
         limits = self._limits
