@@ -5,8 +5,11 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import psycopg
+
 from recollect.testing import user
 from tests.cli.runner import Cli
+from tests.postgres_server import PostgresServer
 
 SECRET_URL = "mysql://me:secret@host/db"
 
@@ -48,12 +51,21 @@ def test_no_command_shows_the_password_of_a_store(cli: Cli) -> None:
             assert "secret" not in refused.out + refused.err
 
 
-def test_the_doctor_says_that_it_checks_files(cli: Cli) -> None:
-    for env in ({"RECOLLECT_STORE": "postgresql://me:secret@host/db"}, None):
-        given = () if env else ("--store", "postgresql://me:secret@host/db")
-        refused = cli("doctor", *given, env=env)
-        assert refused.code == 1
-        assert "cannot open postgresql://me@host/db: `recollect doctor` checks" in refused.err
+def test_the_doctor_checks_a_database_too(cli: Cli, postgres: PostgresServer) -> None:
+    url = postgres.new_url()
+    cli.session([user("one")])
+    cli.ok("store", "copy", str(cli.store), url)
+    report = cli.ok("doctor", "--json", env={"RECOLLECT_STORE": url}).json
+    assert report["healthy"]
+    assert report["facts"]["kind"].startswith("PostgreSQL")
+    with psycopg.connect(url, autocommit=True) as db:
+        db.execute("UPDATE sessions SET title = 'forged'")
+    found = cli("doctor", "--store", url)
+    assert found.code == 1
+    assert "cannot be repaired" in found.out
+    refused = cli("doctor", "--store", url, "--repair")
+    assert refused.code == 1
+    assert "replica or backup" in refused.err
 
 
 def test_the_doctor_works_whatever_is_wrong_with_the_settings(cli: Cli) -> None:

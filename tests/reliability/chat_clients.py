@@ -22,7 +22,7 @@ from recollect.entries import Entry, Message, Text
 from recollect.errors import RecollectError
 from recollect.server.nplt import Client
 from recollect.server.nplt.nplt_client import ConnectionLost, ServerRefused
-from recollect.store.contract import Store
+from recollect.store.postgres.postgres_store import PostgresStore
 from recollect.testing import WireReply, faulty
 
 TOKEN = "chaos" * 8
@@ -189,7 +189,7 @@ async def wait_for_turns(clients: Sequence[ChatClient], turns: int) -> None:
         await asyncio.sleep(0.02)
 
 
-async def check_store(store: Store, clients: Sequence[ChatClient]) -> None:
+async def check_store(store: PostgresStore, clients: Sequence[ChatClient]) -> None:
     """Everything acknowledged is there once and in order, and nothing that nobody said."""
     stored: dict[str, Message] = {}
     for session in await store.sessions():

@@ -9,13 +9,16 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager
 from importlib import import_module
 from pathlib import Path
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 from recollect.errors import CannotOpen
 from recollect.settings import load_settings
 from recollect.store.contract import Store
 from recollect.store.sqlite import SqliteStore, open_sqlite
 from recollect.store.store_address import default_address, hide_password, parse_address
+
+if TYPE_CHECKING:
+    from recollect.store.postgres.postgres_store import PostgresStore
 
 
 @overload
@@ -25,10 +28,10 @@ def open_store(where: Path | str | None = None) -> AbstractAsyncContextManager[S
 def open_store(where: Path | str | None = None) -> AbstractAsyncContextManager[Store]:
     """Open the store at `where` (by default the user's own), and close it at the end."""
     address = default_address(load_settings().store) if where is None else parse_address(where)
-    return open_sqlite(address) if isinstance(address, Path) else _open_database(address)
+    return open_sqlite(address) if isinstance(address, Path) else open_database(address)
 
 
-def _open_database(url: str) -> AbstractAsyncContextManager[Store]:
+def open_database(url: str) -> AbstractAsyncContextManager[PostgresStore]:
     check_driver(url)
     # late: psycopg is an extra, and takes 100 ms to load
     from recollect.store.postgres.postgres_store import open_postgres
