@@ -286,7 +286,9 @@ class _SessionWorker:
         can_ask = first.approval_seconds > 0
         try:
             session = await self._hub.runtime.session(self._session)
-            door = Door(warn=self._warn, approve=self._approve if can_ask else None)
+            owner = (await self._hub.store.session(self._session)).owner
+            approve = self._approve if can_ask else None
+            door = Door(warn=self._warn, approve=approve, owner=owner)
             async with self._hub.runtime.for_door(door).activate(session) as active:
                 while await self._next_is_there():
                     if (self._waiting[0].approval_seconds > 0) != can_ask:
