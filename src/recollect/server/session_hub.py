@@ -20,7 +20,7 @@ from recollect.errors import AmbiguousId, NotFound, RecollectError, ServerBusy, 
 from recollect.runtime.permission_policy import ApprovalRequest
 from recollect.runtime.prompt_run import DEFAULT_OPTIONS, ActiveSession, RunOptions, RunResult
 from recollect.runtime.runtime import Door, Runtime
-from recollect.server.access import Identity
+from recollect.server.access import APPROVAL_RIGHT, Identity
 from recollect.server.prompt_queue import PromptRun, RunFailed
 from recollect.session import Session
 from recollect.store.contract import SessionInfo, Store
@@ -143,9 +143,11 @@ class SessionHub:
         can_approve: bool = False,
     ) -> PromptRun:
         """Accept a prompt for a session that `find_writable` gave. `can_approve`: the client shows
-        approval requests to a user and sends the answer."""
+        approval requests to a user and sends the answer; a client that may not answer is not
+        asked."""
         if not options.model and self.model:
             options = msgspec.structs.replace(options, model=self.model)
+        can_approve = can_approve and who.may(APPROVAL_RIGHT)
         seconds = self.limits.approval_seconds if can_approve else 0.0
         run = PromptRun(session.id, prompt, options, owner=who.name, approval_seconds=seconds)
         self.check_limits(who)
