@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from recollect.server.access import AccessToken, AccessTokens, Identity, hash_token
+from recollect.server.token_files import ServerTokens, own_token
 from recollect.testing import ProviderLine, call, faulty, says
 from tests.cli.runner import COMMAND, PATIENCE, Cli, Result
 from tests.models.tls import make_certificate
@@ -116,7 +117,7 @@ def test_an_approval_is_asked_on_the_terminal(
     script: list[ProviderLine] = [says(write), "Not done.", says(write), "Done."]
     with (
         scripted_provider(tmp_path / "home", monkeypatch, script),
-        running_server(tmp_path) as server,
+        running_server(tmp_path, tokens=ServerTokens(own_token().token)) as server,
     ):
         shown = cli.terminal(
             "connect",

@@ -163,8 +163,8 @@ def test_a_client_decides_whether_a_tool_may_write(
 ) -> None:
     async def story() -> None:
         async with opened_hub(tmp_path) as hub:
-            session = await hub.create(LOCAL_USER)
-            run = await hub.prompt(LOCAL_USER, session, "write it", can_approve=True)
+            session = await hub.create(ADMIN)
+            run = await hub.prompt(ADMIN, session, "write it", can_approve=True)
             seen: list[object] = []
             async for event in run.events():
                 seen.append(event)
@@ -187,8 +187,8 @@ def test_without_an_answer_a_tool_may_not_write(
 ) -> None:
     async def story() -> None:
         async with opened_hub(tmp_path, HubLimits(approval_seconds=0.01)) as hub:
-            session = await hub.create(LOCAL_USER)
-            run = await hub.prompt(LOCAL_USER, session, "write it", can_approve=can_approve)
+            session = await hub.create(ADMIN)
+            run = await hub.prompt(ADMIN, session, "write it", can_approve=can_approve)
             await run.wait()
             assert not (tmp_path / "project" / "new.txt").exists()
             parts = [

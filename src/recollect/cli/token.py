@@ -23,7 +23,8 @@ def token() -> None:
     """Name the clients of `recollect serve`, and what each may do.
 
     A token sees only the sessions that it made, unless it may see all. The rights are `read`,
-    `chat` (prompts and edits as well) and `admin` (everything). Only hashes are stored.
+    `chat` (prompts and edits as well) and `admin` (answers approvals, too: a yes runs a command as
+    you). Only hashes are stored.
     """
 
 

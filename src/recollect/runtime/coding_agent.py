@@ -20,10 +20,11 @@ from recollect.agent.hooks import CommandHook, Hook, Hooks, TranscriptPath
 from recollect.agent.loop import Agent
 from recollect.agent.subagents import build_task_tool
 from recollect.compaction.budget import Budget
-from recollect.entries import Body, Entry
+from recollect.entries import Body, Entry, Message
 from recollect.models.model_calls import profile_of
 from recollect.models.model_protocol import Model
 from recollect.runtime.permission_policy import (
+    MEMORY_TOOL,
     Approve,
     PermissionDenial,
     build_permission_check,
@@ -115,6 +116,11 @@ class Workspace(msgspec.Struct, frozen=True):
     tools: BuiltinTools
     approve: Approve | None = None
     warn: Callable[[str], None] = lambda _: None
+    owner: str = ""  # of the session; empty: the user of this machine
+
+    @property
+    def is_users(self) -> bool:
+        return not self.owner
 
 
 def build_agent(
@@ -149,7 +155,8 @@ def build_agent(
         initial = partial(_client_context, options.system)
         return msgspec.structs.replace(agent, max_turns=1, initial=initial)
     if profile.agentic:  # a model too small for that is told nothing but who it is
-        reminders = build_reminders(workspace.folders, workspace.effective)
+        own = workspace.is_users
+        reminders = build_reminders(workspace.folders, workspace.effective, own=own)
         agent = msgspec.structs.replace(agent, reminders=reminders)
     if options.kind == "ask":
         initial = partial(_ask_context, workspace, options.system, bare=not profile.agentic)
@@ -161,6 +168,8 @@ def _with_tools(agent: Agent, workspace: Workspace, options: RunOptions, *, few:
     assert agent.budget is not None
     small = agent.budget.window <= SMALL_WINDOW
     tools = workspace.tools(small, few)
+    if not workspace.is_users:  # memory is what the user tells all of their own sessions
+        tools = tuple(each for each in tools if each.name != MEMORY_TOOL)
     initial = partial(_agent_context, workspace, options.system)
     agent = msgspec.structs.replace(agent, tools=tools, initial=initial)
     if small or few:
@@ -178,7 +187,7 @@ def _fact_saver(names: tuple[str, ...]) -> Callable[[str], Awaitable[SavedFact]]
 
 async def _agent_context(workspace: Workspace, system: str, view: View) -> Sequence[Body | Entry]:
     instructions = instructions_message(system or INSTRUCTIONS)
-    block = partial(environment_block, workspace.folders, workspace.effective, workspace.warn)
+    block = _environment(workspace)
     return await ensure_initial(view, instructions, block)
 
 
@@ -188,10 +197,18 @@ async def _ask_context(
     instructions = instructions_message(system or ASK_INSTRUCTIONS, "ask")
     if bare:
         return () if view.state.last >= 0 else (instructions,)
-    block = partial(
-        environment_block, workspace.folders, workspace.effective, workspace.warn, tree=False
+    return await ensure_initial(view, instructions, _environment(workspace, tree=False))
+
+
+def _environment(workspace: Workspace, *, tree: bool = True) -> Callable[[], Awaitable[Message]]:
+    return partial(
+        environment_block,
+        workspace.folders,
+        workspace.effective,
+        workspace.warn,
+        tree=tree,
+        own=workspace.is_users,
     )
-    return await ensure_initial(view, instructions, block)
 
 
 async def _client_context(system: str, view: View) -> Sequence[Body | Entry]:

@@ -82,6 +82,7 @@ class Door(msgspec.Struct, frozen=True):
     warn: Callable[[str], None] = _log.warning
     approve: Approve | None = None  # none: nobody can be asked, and "ask" means no
     download_progress: Callable[[int, int], None] | None = None  # of a model's weights
+    owner: str = ""  # of the sessions that are worked in; empty: the user of this machine
     accepts_bad_settings: bool = False  # goes on with the defaults, for what calls no model
 
 
@@ -316,6 +317,7 @@ class Runtime:
             lazy_tools(commands, self.effective),
             self.door.approve,
             self.door.warn,
+            self.door.owner,
         )
 
 

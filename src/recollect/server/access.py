@@ -2,7 +2,8 @@
 
 Tokens are 256 random bits. They are compared by their SHA-256 in constant time, every known one at
 each check. A session belongs to the name of the token that made it; a token sees no other
-sessions unless it may see all. A session id is not a permission.
+sessions unless it may see all. A session id is not a permission. What the agent may do is decided
+by the server's mode and rules; only `admin` may say yes to more.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from recollect.store.contract import SessionInfo
 
 Right: TypeAlias = Literal["read", "chat", "admin"]  # each includes those before it
 RIGHTS: tuple[Right, ...] = get_args(Right)
+# a yes runs commands and changes files as the user of the server: the user's word, not a guest's
+APPROVAL_RIGHT: Right = "admin"
 TOKEN_BYTES = 32
 
 

@@ -20,7 +20,7 @@ from recollect.errors import AmbiguousId, NotFound, RecollectError, ServerBusy, 
 from recollect.runtime.permission_policy import ApprovalRequest
 from recollect.runtime.prompt_run import DEFAULT_OPTIONS, ActiveSession, RunOptions, RunResult
 from recollect.runtime.runtime import Door, Runtime
-from recollect.server.access import Identity
+from recollect.server.access import APPROVAL_RIGHT, Identity
 from recollect.server.prompt_queue import PromptRun, RunFailed
 from recollect.session import Session
 from recollect.store.contract import SessionInfo, Store
@@ -145,9 +145,11 @@ class SessionHub:
         can_approve: bool = False,
     ) -> PromptRun:
         """Accept a prompt for a session that `find_writable` gave. `can_approve`: the client shows
-        approval requests to a user and sends the answer."""
+        approval requests to a user and sends the answer; a client that may not answer is not
+        asked."""
         if not options.model and self.model:
             options = msgspec.structs.replace(options, model=self.model)
+        can_approve = can_approve and who.may(APPROVAL_RIGHT)
         seconds = self.limits.approval_seconds if can_approve else 0.0
         run = PromptRun(session.id, prompt, options, owner=who.name, approval_seconds=seconds)
         self.check_limits(who)
@@ -288,7 +290,9 @@ class _SessionWorker:
         can_ask = first.approval_seconds > 0
         try:
             session = await self._hub.runtime.session(self._session)
-            door = Door(warn=self._warn, approve=self._approve if can_ask else None)
+            owner = (await self._hub.store.session(self._session)).owner
+            approve = self._approve if can_ask else None
+            door = Door(warn=self._warn, approve=approve, owner=owner)
             async with self._hub.runtime.for_door(door).activate(session) as active:
                 while await self._next_is_there():
                     if (self._waiting[0].approval_seconds > 0) != can_ask:

@@ -89,9 +89,10 @@ class Folder(NamedTuple):
         connection: ConnectionLimits | None = None,
         around: Callable[[Starlette], Starlette] = lambda app: app,
         tls: ssl.SSLContext | None = None,
+        project: Path | None = None,
     ) -> AsyncIterator[Served]:
-        overrides = Overrides(mode=mode)
-        async with open_runtime(self.project, self.store, overrides=overrides) as runtime:
+        overrides, project = Overrides(mode=mode), project or self.project
+        async with open_runtime(project, self.store, overrides=overrides) as runtime:
             hub, downloads = SessionHub(runtime, limits or HubLimits()), DownloadOffers()
             app = build_app(hub, TOKENS, options or HttpOptions(), downloads=downloads)
             http = HttpServer(around(app), limits=connection or ConnectionLimits(), tls=tls)

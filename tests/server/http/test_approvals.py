@@ -84,7 +84,7 @@ def test_nobody_else_can_answer_or_cancel(folder: Folder) -> None:
         with folder.provider(says(WRITE), says("Done.")):
             async with (
                 folder.serve(mode="ask") as served,
-                served.client("ann-chat") as ann,
+                served.client("ann-admin") as ann,
                 served.client("bob-admin") as bob,
                 served.client("ann-read") as reader,
             ):
@@ -123,5 +123,20 @@ def test_a_cancelled_run_ends_interrupted(folder: Folder) -> None:
                 assert event.data["is_error"]
                 assert "interrupted" in event.data["subtype"]
                 assert (await client.get(path)).json()["state"] == "done"
+
+    run(work)
+
+
+def test_a_token_that_only_chats_cannot_approve(folder: Folder) -> None:
+    async def work() -> None:
+        with folder.provider(says(WRITE), says("I may not.")):
+            async with folder.serve(mode="ask") as served, served.client("ann-chat") as ann:
+                session = await new_session(ann)
+                events = await ask(ann, session, "Write it.", approve=True)
+                assert "approval_requested" not in {event.name for event in events}
+                assert not (folder.project / "made.txt").exists()
+                run_id = "0" * 32
+                refused = await ann.post(f"/api/runs/{run_id}/approvals/0", json={"allow": True})
+                assert refused.json()["code"] == "access-denied"
 
     run(work)

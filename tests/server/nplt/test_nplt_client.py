@@ -155,7 +155,7 @@ def test_a_client_that_can_approve_is_asked(world: World) -> None:
     write = call("write_file", path="a.txt", content="words")
 
     async def story(server: NpltServer) -> None:
-        async with await Client.connect("127.0.0.1", server.port) as client:
+        async with await Client.connect("127.0.0.1", server.port, token=TOKEN) as client:
             for allowed in (False, True):
                 async for event in client.chat("Write it."):
                     if isinstance(event, AnswerEvent) and event.type == "approval":
@@ -164,7 +164,20 @@ def test_a_client_that_can_approve_is_asked(world: World) -> None:
                         client.approve(event.fields["approval"], allowed=allowed)
                 assert (world.folder / "project" / "a.txt").exists() is allowed
 
-    world.play([says(write), "Not done.", says(write), "Done."], story)
+    world.play([says(write), "Not done.", says(write), "Done."], story, files=True)
+
+
+def test_a_client_without_a_token_cannot_approve(world: World) -> None:
+    write = call("write_file", path="a.txt", content="words")
+
+    async def story(server: NpltServer) -> None:
+        async with await Client.connect("127.0.0.1", server.port) as client:
+            answer, events = await collect(client, "Write it.")
+            assert answer == "Not done."
+            assert not any(event.type == "approval" for event in events)
+            assert not (world.folder / "project" / "a.txt").exists()
+
+    world.play([says(write), "Not done."], story, files=True)
 
 
 def test_a_client_that_cannot_approve_is_denied_at_once(world: World) -> None:

@@ -42,7 +42,7 @@ def output_of(response: Any, text: str) -> list[Any]:
 
 def approve(server: ServerThread, run: str, approval: str) -> None:
     address = f"{server.url.removesuffix('/v1')}/api/runs/{run}/approvals/{approval}"
-    headers = {"authorization": "Bearer token-of-ann"}
+    headers = {"authorization": "Bearer token-of-root"}
     answer = httpx2.post(address, json={"allow": True}, headers=headers, timeout=60)
     assert answer.status_code == 200, answer.text
 
@@ -252,7 +252,7 @@ def test_a_client_that_can_approve_is_asked_and_its_yes_lets_the_call_run(
     script: list[ProviderLine] = [says(call("write_file", path="a.txt", content="x")), "Written."]
     with stage(tmp_path, monkeypatch, script) as of:
         server = of.serve()
-        client = server.client()
+        client = server.client("token-of-root")
         seen: list[Any] = []
         for event in client.responses.create(
             model="recollect-agent",

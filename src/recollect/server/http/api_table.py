@@ -12,7 +12,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from recollect.server.access import Right
+from recollect.server.access import APPROVAL_RIGHT, Right
 from recollect.server.http import (
     entry_routes,
     run_routes,
@@ -90,7 +90,7 @@ ROUTES = (
     ApiRoute("GET", _RUN, "read", run_routes.get_run),
     ApiRoute("GET", f"{_RUN}/events", "read", run_routes.stream_run),
     ApiRoute("POST", f"{_RUN}/cancel", "chat", run_routes.cancel_run, 202),
-    ApiRoute("POST", f"{_RUN}/approvals/{{approval}}", "chat", run_routes.answer_approval),
+    ApiRoute("POST", f"{_RUN}/approvals/{{approval}}", APPROVAL_RIGHT, run_routes.answer_approval),
     ApiRoute("GET", "/api/search", "read", transcript_routes.search_entries),
     ApiRoute("POST", "/api/imports", "chat", transcript_routes.import_transcript, 201),
     ApiRoute("GET", "/api/models", "read", run_routes.list_models),

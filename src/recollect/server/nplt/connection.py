@@ -21,6 +21,7 @@ import msgspec
 from recollect.entries import Message
 from recollect.errors import AccessDenied, BadInput, NotFound, RecollectError
 from recollect.runtime.prompt_run import RunOptions
+from recollect.server.access import APPROVAL_RIGHT
 from recollect.server.nplt.answer_frames import thought
 from recollect.server.nplt.answer_stream import AnswerStream
 from recollect.server.nplt.client_json import (
@@ -239,7 +240,7 @@ class Connection:
 
     def _approve(self, payload: bytes) -> None:
         answer = read_json(payload, ApproveRequest)
-        self._requests.who.require("chat")
+        self._requests.who.require(APPROVAL_RIGHT)
         for run in self._answers.runs:
             with suppress(NotFound):
                 name = self._requests.who.name or "user"
