@@ -20,6 +20,7 @@ _MODULES = {
     "codec": "codecs_ours",
     "reader": "streams",
     "turns": "turns_ours",
+    "postgres": "postgres",
 }
 
 

@@ -9,6 +9,12 @@ from collections import Counter
 import pytest
 from hypothesis import settings
 
+from tests import both_stores, postgres_server
+
+# fixtures for every test
+postgres = postgres_server.postgres
+new_store, reopen = both_stores.new_store, both_stores.reopen
+
 # The same few examples in every run, so that a failure points at the change and not at luck; the
 # long run (docs/internals/reliability.md) looks for new ones with HYPOTHESIS_EXAMPLES=1000.
 _more = int(os.environ.get("HYPOTHESIS_EXAMPLES", "0"))

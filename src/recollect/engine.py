@@ -14,7 +14,7 @@ from recollect.compaction.proposal import propose_compaction
 from recollect.compaction.view_reduction import fit_view
 from recollect.session_compaction import compact
 from recollect.store.contract import Project, SearchQuery, Store
-from recollect.store.sqlite import open_store
+from recollect.store.open_store import open_store
 from recollect.tokens import counter_for
 from recollect.view.elision_rules import ElisionRules, plan_elisions
 from recollect.view.view import View, ViewItem

@@ -19,12 +19,17 @@
     ├── StoreError              the store's file
     │   ├── CannotWrite         full disk, read-only directory, I/O error
     │   ├── CannotOpen          not a store, or on a filesystem that no store may be on
+    │   ├── CannotReach         the database of a shared store does not answer
     │   ├── StoreClosed         used after it was closed
     │   ├── NewerStore          written by a later version
     │   └── Damaged             the bytes read are not the bytes written
     ├── CannotImport            a file that cannot be read as a session
     │   └── UnknownFormat       one in no transcript format we know
     ├── BadSettings             a settings file that cannot be used
+    ├── AccessDenied            a client without the token or the right for this
+    ├── ServerBusy              a server at one of its limits
+    ├── CannotListen            an address that a server cannot have
+    ├── MissingExtra            a command whose packages are not installed
     └── ModelError              a model could not be called, or did not reply
         ├── UnknownModel        no profile has this name
         ├── NoApiKey            the provider requires a key and none was found
@@ -182,6 +187,19 @@ class CannotOpen(StoreError):
         self.path, self.why = path, why
 
 
+class CannotReach(StoreError):
+    """The database does not answer. `in_doubt`: what was being written may be stored or not."""
+
+    def __init__(self, address: str, why: str, *, in_doubt: bool = False) -> None:
+        unsure = "a write that was under way may be stored or not: read the session before you"
+        fate = f"{unsure} repeat it" if in_doubt else "nothing was written"
+        super().__init__(
+            f"cannot reach {address}: {why}; {fate}. Everything acknowledged before is safe. "
+            "Start the database or mend the network; the connection is made again by itself"
+        )
+        self.address, self.why, self.in_doubt = address, why, in_doubt
+
+
 class StoreClosed(StoreError):
     def __init__(self, path: str) -> None:
         super().__init__(f"the store {path} is closed; open it again, and its sessions from there")
@@ -219,6 +237,36 @@ class BadSettings(RecollectError, ValueError):
     def __init__(self, path: str, why: str) -> None:
         super().__init__(f"cannot use the settings in {path}: {why}; correct the file")
         self.path, self.why = path, why
+
+
+class AccessDenied(RecollectError):
+    """A client has no token, a wrong one, or not the right for this."""
+
+    def __init__(self, fact: str, remedy: str) -> None:
+        super().__init__(f"{fact}; {remedy}")
+
+
+class ServerBusy(RecollectError):
+    """A server has reached one of its limits. Nothing was stored."""
+
+    def __init__(self, fact: str, remedy: str) -> None:
+        super().__init__(f"{fact}; {remedy}")
+
+
+class CannotListen(RecollectError):
+    def __init__(self, address: str, why: str) -> None:
+        fact = f"cannot listen on {address}: {why[:1].lower()}{why[1:]}"
+        super().__init__(f"{fact}; choose another port, or stop what uses it")
+        self.address = address
+
+
+class MissingExtra(RecollectError):
+    def __init__(self, what: str, package: str, extra: str) -> None:
+        super().__init__(
+            f"{what} needs {package}, which is not installed; "
+            f"`pip install 'recollect[{extra}]'` brings it"
+        )
+        self.extra = extra
 
 
 class ModelError(RecollectError):

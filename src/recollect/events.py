@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from recollect.agent.corrections import CorrectionRequested, StopReason
-from recollect.agent.exchange import ReplyFinished
+from recollect.agent.exchange import ReplyFinished, ReplyStarted
 from recollect.agent.fit_context import ContextReduced
 from recollect.agent.run_events import (
     AgentEvent,
@@ -26,6 +26,7 @@ __all__ = [
     "LoopFound",
     "PermissionDenial",
     "ReplyFinished",
+    "ReplyStarted",
     "Retrying",
     "RunEvent",
     "RunFinished",

@@ -46,6 +46,11 @@ from recollect.view_loader import fold_stored, load_view
 class Session(SessionLog):
     """A handle on one session; made by a store."""
 
+    @property
+    def is_stored(self) -> bool:
+        """Whether what is appended outlives this handle."""
+        return True
+
     # --- the model's side --------------------------------------------------------------------
 
     def messages(
@@ -255,6 +260,12 @@ class Session(SessionLog):
         await self.store.rewind(self.id, place, head=self._view.head)
         await self.reload()
 
+    async def continue_at(self, entry: str) -> None:
+        """Go on after this entry; in a fork, if the session's head is another one."""
+        if self._view.head != entry:
+            view = await self._view_at(entry)
+            self.id, self._view = (await self.store.fork(self.id, at=entry)).id, view
+
     async def _id_of(self, entry: Entry | str) -> str:
         return entry.id if isinstance(entry, Entry) else (await self.entry(entry)).id
 
@@ -274,6 +285,10 @@ _STORES_NOTHING = "this handle is a scratch session, which stores nothing"
 
 class _ScratchSession(Session):
     """Stores nothing: entries get ids and times as in the store, and end with the handle."""
+
+    @property
+    def is_stored(self) -> bool:
+        return False
 
     async def _write(self, items: tuple[Body | Entry, ...]) -> tuple[Entry, ...]:
         entries: list[Entry] = []
@@ -299,6 +314,9 @@ class _ScratchSession(Session):
     async def rewind(self, to: object) -> None:
         del to
         raise CannotEdit("rewind", self.id, f"{_STORES_NOTHING}; rewind the one it was made of")
+
+    async def continue_at(self, entry: str) -> None:
+        self._view = await self._view_at(entry)
 
     async def reload(self) -> None:
         pass

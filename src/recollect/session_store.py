@@ -11,14 +11,20 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeAlias
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
-from recollect.errors import CannotOpen, NotFound, StoreClosed
+from recollect.errors import NotFound, StoreClosed
 from recollect.session import Session, open_session
-from recollect.settings import store_path
+from recollect.settings import load_settings
 from recollect.store.contract import Project, SearchHit, SearchQuery, SessionInfo, Store
 from recollect.store.ids import LAST
-from recollect.store.sqlite import SqliteStore, open_store
+from recollect.store.open_store import open_store
+from recollect.store.store_address import (
+    StoreAddress,
+    default_address,
+    hide_password,
+    parse_address,
+)
 from recollect.tokens import counter_for
 from recollect.transcripts.find_session import latest_session, refuse_trashed, session_by_id
 from recollect.transcripts.import_result import ImportResult
@@ -111,15 +117,12 @@ def _project(given: Project | Path | str | None) -> Project | None:
 
 @asynccontextmanager
 async def open(path: Path | str | None = None) -> AsyncIterator[SessionStore]:  # noqa: A001
-    """Open a store, by default the user's own, and close it at the end of the block.
+    """Open a store by its path or URL, by default the user's own, and close it at the end of the
+    block.
 
     >>> async with recollect.open("sessions.db") as store:
     ...     session = await store.create(title="limiter")
     """
-    if isinstance(path, str) and "://" in path:
-        scheme = path.partition("://")[0]
-        why = "this version stores sessions in SQLite files; give the path of one"
-        raise CannotOpen(f"{scheme}://…", why)
     async with open_store(path) as store:
         yield SessionStore(store)
 
@@ -134,7 +137,8 @@ async def attach_session(session: Session | None, model: str) -> Session:
         created = await store.create()
         return Session(store, created.id, View.fold(counter=counter_for(model)))
     await reopen_store(session)
-    await refuse_trashed(session.store, await session.info())
+    if session.is_stored:
+        await refuse_trashed(session.store, await session.info())
     await session.count_for(model)
     return session
 
@@ -142,31 +146,38 @@ async def attach_session(session: Session | None, model: str) -> Session:
 async def reopen_store(session: Session) -> None:
     """Open the session's store anew if the event loop that it belonged to has ended."""
     store = session.store
-    if not isinstance(store, SqliteStore) or not store.closed:
+    if not store.closed:
         return
-    if store not in _kept and store.file != store_path():
-        raise StoreClosed(str(store.file))
-    session.store = await kept_store(store.file)
+    address = _kept.get(store)
+    if address is None and hide_password(users := _users_address()) == store.address:
+        address = users
+    if address is None:
+        raise StoreClosed(store.address)
+    session.store = await kept_store(address)
     await session.reload()
 
 
-async def kept_store(path: Path | None = None) -> SqliteStore:
+def _users_address() -> StoreAddress:
+    return default_address(load_settings().store)
+
+
+async def kept_store(where: Path | str | None = None) -> Store:
     """A store, by default the user's own, opened once for each event loop and closed with it."""
     stores = _stores.setdefault(asyncio.get_running_loop(), {})
-    path = store_path() if path is None else path
-    if path not in stores or (stores[path].done() and stores[path].exception()):
-        stores[path] = asyncio.ensure_future(_open_for_loop(path))
-    return await asyncio.shield(stores[path])
+    address = _users_address() if where is None else parse_address(where)
+    if address not in stores or (stores[address].done() and stores[address].exception()):
+        stores[address] = asyncio.ensure_future(_open_for_loop(address))
+    return await asyncio.shield(stores[address])
 
 
-async def _open_for_loop(path: Path) -> SqliteStore:
+async def _open_for_loop(address: StoreAddress) -> Store:
     """Open a store that a background task closes when the event loop ends and cancels it."""
-    opened: asyncio.Future[SqliteStore] = asyncio.get_running_loop().create_future()
+    opened: asyncio.Future[Store] = asyncio.get_running_loop().create_future()
 
     async def hold() -> None:
         try:
-            async with open_store(path) as store:
-                _kept.add(store)
+            async with open_store(address) as store:
+                _kept[store] = address
                 opened.set_result(store)
                 await asyncio.Event().wait()
         except Exception as error:  # noqa: BLE001 - whoever waits for the store gets it
@@ -178,8 +189,8 @@ async def _open_for_loop(path: Path) -> SqliteStore:
     return await opened
 
 
-_stores: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Path, asyncio.Task[SqliteStore]]] = (
+_stores: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[StoreAddress, asyncio.Task[Store]]] = (
     WeakKeyDictionary()
 )
-_kept: WeakSet[SqliteStore] = WeakSet()
+_kept: WeakKeyDictionary[Store, StoreAddress] = WeakKeyDictionary()
 _holders: set[asyncio.Task[None]] = set()  # an event loop holds its tasks only weakly

@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from recollect.store.sqlite import SqliteStore, open_store
+from recollect.store.open_store import open_store
+from recollect.store.sqlite import SqliteStore
 
 T = TypeVar("T")
 PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(range(60))).decode()

@@ -13,7 +13,8 @@ from recollect.adapters.openai_agents import RecollectSession
 from recollect.entries import Message, Text, ToolCall, ToolResult
 from recollect.errors import BadInput
 from recollect.session_store import kept_store
-from recollect.store.sqlite import SqliteStore, open_store
+from recollect.store.open_store import open_store
+from recollect.store.sqlite import SqliteStore
 from recollect.transcripts.json_patch import json_equal
 from tests.adapters.items import EVERY_KIND, PIXEL, called, output, reasoned, replied, run, said
 from tests.cli.runner import Cli

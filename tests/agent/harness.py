@@ -13,7 +13,8 @@ import psutil
 from recollect.entries import Message, Text, ToolCall, ToolResult
 from recollect.session import Session
 from recollect.store.contract import Project, Store
-from recollect.store.sqlite import SqliteStore, open_store
+from recollect.store.open_store import open_store
+from recollect.store.sqlite import SqliteStore
 from recollect.tools.tool import Tool
 from recollect.view.view import View
 

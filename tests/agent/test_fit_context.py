@@ -17,7 +17,8 @@ from recollect.agent.loop import Agent
 from recollect.compaction.budget import Budget
 from recollect.entries import Compaction, Elide, Message, Text, ToolResult, handle_of
 from recollect.session import Session
-from recollect.store.sqlite import SqliteStore, open_store
+from recollect.store.open_store import open_store
+from recollect.store.sqlite import SqliteStore
 from recollect.testing import ScriptedModel, call, model, says, user
 from recollect.tokens import ESTIMATE
 from recollect.tools.tool import tool

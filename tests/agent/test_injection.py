@@ -25,13 +25,15 @@ from recollect.runtime.coding_agent import (
     Workspace,
     build_agent,
     build_hooks,
+    lazy_tools,
 )
 from recollect.runtime.prompt_run import DEFAULT_OPTIONS, RunOptions
 from recollect.runtime.session_context import environment_block
 from recollect.session import Session
 from recollect.settings import load_settings
 from recollect.snapshot.snapshot_format import SECTIONS, parse_snapshot, write_snapshot
-from recollect.store.sqlite import SqliteStore, open_store
+from recollect.store.open_store import open_store
+from recollect.store.sqlite import SqliteStore
 from recollect.testing import ScriptedModel, ScriptLine, call, says
 from recollect.view.initial_messages import instructions_message
 from recollect.view.view import View
@@ -88,7 +90,9 @@ def folder(house: House) -> Workspace:
     found = resolve_settings(house.root)
     hooks = build_hooks(found, warn=lambda _: None)
     here = WorkingFolders(house.root, found.root)
-    return Workspace(here, found, identify_project(house.root), LazyCommands(found), hooks)
+    commands = LazyCommands(found)
+    tools = lazy_tools(commands, found)
+    return Workspace(here, found, identify_project(house.root), commands, hooks, tools)
 
 
 async def opening(root: Path) -> tuple[Message, ...]:

@@ -22,7 +22,8 @@ from recollect.codecs.wire_protocol import Wire
 from recollect.entries import Entry, Message, Text, ToolCall, ToolResult
 from recollect.errors import ContextOverflow
 from recollect.session import Session
-from recollect.store.sqlite import SqliteStore, open_store
+from recollect.store.open_store import open_store
+from recollect.store.sqlite import SqliteStore
 from recollect.testing import ScriptedModel, ScriptLine, call, fails, says
 from recollect.tools.tool import tool
 from recollect.view.view import View

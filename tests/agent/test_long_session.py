@@ -20,7 +20,8 @@ from recollect.compaction.budget import Budget
 from recollect.entries import Compaction, Entry, Message, Text, ToolCall, ToolResult
 from recollect.errors import ModelError
 from recollect.session import Session
-from recollect.store.sqlite import SqliteStore, open_store
+from recollect.store.open_store import open_store
+from recollect.store.sqlite import SqliteStore
 from recollect.testing import ScriptedModel, call, says
 from recollect.tokens import ESTIMATE
 from recollect.view.elision_rules import ElisionRules

@@ -146,7 +146,7 @@ KILLED = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from tests.agent.test_subagents import main_session, caller, task
-from recollect.store.sqlite import open_store
+from recollect.store.open_store import open_store
 from recollect.testing import call, says
 from recollect.tools.tool import tool
 

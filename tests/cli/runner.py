@@ -26,12 +26,15 @@ from typing import IO, Any, NamedTuple, TypeVar
 from recollect.__main__ import main
 from recollect.entries import Body, Entry
 from recollect.store.contract import SessionInfo
-from recollect.store.sqlite import SqliteStore, open_store
+from recollect.store.open_store import open_store
+from recollect.store.sqlite import SqliteStore
 from recollect.workspace.project_identity import identify_project
 
 T = TypeVar("T")
 COMMAND = [sys.executable, "-m", "recollect"]
 PATIENCE = 60  # seconds, for a process on a busy machine
+INTERRUPT_KEY = "\x03"
+UNHEARD = 4  # seconds: Python drops an interrupt that comes while it frees an object
 # what a shell in a terminal window does before it runs anything
 OWN_TERMINAL = (
     "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
@@ -240,12 +243,17 @@ def in_terminal(
     os.close(theirs)
     seen, waiting, looked = bytearray(), list(keys), 0
     deadline = time.monotonic() + PATIENCE
+    again = deadline  # when an interrupt that nobody heard is typed once more
     try:
         while time.monotonic() < deadline:
             if waiting and (at := seen.find(waiting[0][0].encode(), looked)) >= 0:
                 mark, typed = waiting.pop(0)
                 looked = at + len(mark)
                 os.write(ours, typed.encode())
+                again = time.monotonic() + UNHEARD if typed == INTERRUPT_KEY else deadline
+            if time.monotonic() > again:
+                os.write(ours, INTERRUPT_KEY.encode())
+                again = deadline
             if select.select([ours], [], [], 1)[0]:
                 seen += os.read(ours, 65_536)
             elif keys and not waiting:

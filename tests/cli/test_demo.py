@@ -16,7 +16,7 @@ from recollect.cli.next_steps import SUGGESTED_KEYS
 from recollect.cli.replay_server import Recording, load_recording
 from recollect.entries import Elide, Entry, Message, Text, ToolCall, ToolResult
 from recollect.profiles import ENDPOINTS
-from recollect.store.sqlite import open_store
+from recollect.store.open_store import open_store
 from tests.cli.runner import PATIENCE, Cli, Result
 from tests.transcripts.file_builders import SAMPLES
 

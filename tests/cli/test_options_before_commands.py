@@ -34,7 +34,11 @@ ARGUMENTS: dict[str, tuple[str, ...]] = {
     "restore": ("SESSION",),
     "import": ("nothing.json",),
     "export": ("--to", "gemini", "-o", "-"),
+    "store": ("status",),
     "doctor": (),
+    "serve": ("--http", "off", "--nplt", "off"),  # ends at once; test_serve.py has its store
+    "connect": ("127.0.0.1:1",),
+    "token": ("list",),
     "schema": (),
     "completion": ("bash",),
     "demo": ("--tour",),

@@ -24,7 +24,7 @@ import asyncio, os, signal, sys
 from pathlib import Path
 from recollect.__main__ import main
 from recollect.cli import group, rewind
-from recollect.store.sqlite import open_store
+from recollect.store.open_store import open_store
 from recollect.tools.file_rewind import rewind_files
 
 class Dying:

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from recollect.cli.run_documents import LINE_TYPES
 from recollect.entries import Text, Usage
+from recollect.runtime.run_documents import LINE_TYPES
 from recollect.testing import call
 from tests.cli.model_server import ENV, reply, server
 from tests.cli.runner import Cli

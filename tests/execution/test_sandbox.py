@@ -22,7 +22,6 @@ from recollect.execution.sandbox import (
     ALLOWED_VARIABLES,
     FIXED_VARIABLES,
     PRIVATE_FOLDERS,
-    SECRET_PATHS,
     Isolation,
     SandboxPolicy,
     clean_environment,
@@ -30,6 +29,7 @@ from recollect.execution.sandbox import (
     landlock_isolation,
     no_isolation,
 )
+from recollect.workspace.private_paths import SECRET_PATHS
 from tests.execution.workbench import BARE, PATIENCE, Bench, isolation_of, on_bench, said, words
 
 

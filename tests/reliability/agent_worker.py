@@ -27,7 +27,8 @@ from recollect.entries import Message, Text, ToolCall
 from recollect.errors import ModelError
 from recollect.models.model_protocol import Model, ModelEvent, RequestMessages
 from recollect.session import Session
-from recollect.store.sqlite import SqliteStore, open_store
+from recollect.store.open_store import open_store
+from recollect.store.sqlite import SqliteStore
 from recollect.testing import ScriptedModel, call, says
 from recollect.tools.tool import Tool, ToolContext, tool
 from recollect.view.elision_rules import ElisionRules
@@ -153,7 +154,7 @@ async def staged(store: SqliteStore, name: str, root: Path, mark: str, stage: st
 
 
 async def main(mode: str, path: str, name: str, root: str, mark: str, *rest: str) -> None:
-    async with open_store(path) as store:
+    async with open_store(Path(path)) as store:
         say("ready", pid=os.getpid(), warnings=store.warnings)
         work = session if mode == "session" else staged
         await work(store, name, Path(root), mark, *rest)

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from recollect.entries import Entry, Message, Text
-from recollect.store.sqlite import SqliteStore, open_store
+from recollect.store.open_store import open_store
+from recollect.store.sqlite import SqliteStore
 from recollect.testing import user
 
 T = TypeVar("T")

@@ -13,8 +13,9 @@ from recollect.entries import Body, Entry, InlineData, Message, Note, Text
 from recollect.errors import RecollectError
 from recollect.store.contract import SearchQuery, SessionInfo
 from recollect.store.log_reader import QUARANTINED, UNREADABLE
+from recollect.store.open_store import open_store
 from recollect.store.row_encoding import BLOB_FROM, content_address
-from recollect.store.sqlite import SqliteStore, open_store
+from recollect.store.sqlite import SqliteStore
 from recollect.testing import call, model, result, user
 from tests.reliability.children import Child, copy_store, in_store
 

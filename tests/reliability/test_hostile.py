@@ -32,33 +32,33 @@ from recollect.errors import (
     UnknownEntry,
     UnknownSession,
 )
-from recollect.store.contract import Project, SearchQuery
-from recollect.store.sqlite import SqliteStore, open_store
+from recollect.store.contract import Project, SearchQuery, Store
+from recollect.store.open_store import open_store
 from recollect.testing import model, user
-from tests.reliability.children import in_store
+from tests.both_stores import OpenStore, in_opened
 from tests.reliability.hostile import LONG, STRINGS, bodies, deep
 
 
-def stored(path: Path, items: list[Body]) -> list[Body]:
+def stored(reopen: OpenStore, items: list[Body]) -> list[Body]:
     """The bodies as another open finds them."""
 
-    async def write(store: SqliteStore) -> str:
+    async def write(store: Store) -> str:
         session = await store.create()
         await store.append(session.id, items, parent=None)
         return session.id
 
-    session = in_store(path, write)
+    session = in_opened(reopen, write)
 
-    async def read(store: SqliteStore) -> list[Body]:
+    async def read(store: Store) -> list[Body]:
         return [entry.body for entry in await store.path(session)]
 
-    return in_store(path, read)
+    return in_opened(reopen, read)
 
 
-def exact_or_refused(path: Path, body: Body) -> bool:
+def exact_or_refused(reopen: OpenStore, body: Body) -> bool:
     """Whether it was kept; a body that is neither kept exactly nor refused fails."""
     try:
-        found = stored(path, [body])
+        found = stored(reopen, [body])
     except BadInput:
         return False
     assert found == [body]
@@ -66,16 +66,18 @@ def exact_or_refused(path: Path, body: Body) -> bool:
 
 
 @pytest.mark.parametrize("name", STRINGS)
-def test_a_hostile_string_in_any_field_is_exact_after_reopening(tmp_path: Path, name: str) -> None:
+def test_a_hostile_string_in_any_field_is_exact_after_reopening(
+    reopen: OpenStore, name: str
+) -> None:
     written = list(bodies(STRINGS[name]))
-    assert stored(tmp_path / "s.db", written) == written
+    assert stored(reopen, written) == written
 
 
 @pytest.mark.parametrize("name", STRINGS)
-def test_search_list_and_lookup_survive_a_hostile_string(tmp_path: Path, name: str) -> None:
+def test_search_list_and_lookup_survive_a_hostile_string(reopen: OpenStore, name: str) -> None:
     text = STRINGS[name]
 
-    async def use(store: SqliteStore) -> None:
+    async def use(store: Store) -> None:
         session = await store.create(title=text)
         items = [user(f"needle {text} needle"), *bodies(text)]
         entries = await store.append(session.id, items, parent=None)
@@ -107,15 +109,15 @@ def test_search_list_and_lookup_survive_a_hostile_string(tmp_path: Path, name: s
         with pytest.raises(UnknownEntry):
             await store.rewind(session.id, text)
 
-    in_store(tmp_path / "s.db", use)
+    in_opened(reopen, use)
 
 
 @pytest.mark.parametrize("name", STRINGS)
-def test_titles_projects_and_ids_survive_a_hostile_string(tmp_path: Path, name: str) -> None:
+def test_titles_projects_and_ids_survive_a_hostile_string(reopen: OpenStore, name: str) -> None:
     text = STRINGS[name]
     project = Project(path=f"/{text}", git=text or None, inode="1", names=(text,))
 
-    async def use(store: SqliteStore) -> None:
+    async def use(store: Store) -> None:
         made = await store.create(project=project, title=text)
         assert [s.id for s in await store.sessions(project=project)] == [made.id]
         assert (await store.session(made.id)).project == project.path
@@ -137,20 +139,27 @@ def test_titles_projects_and_ids_survive_a_hostile_string(tmp_path: Path, name: 
         (entry,) = await store.append(made.id, [done], parent=head)
         assert (await store.path(made.id))[-1] == entry
 
-    in_store(tmp_path / "s.db", use)
+    in_opened(reopen, use)
 
 
-def test_ten_megabytes_of_one_character_in_a_field_are_stored_once(tmp_path: Path) -> None:
+def test_ten_megabytes_of_one_character_in_a_field_come_back(reopen: OpenStore) -> None:
     call = ToolCall(id="1", name=LONG, arguments=LONG)
     written: list[Body] = [Message(role="model", model=LONG, parts=(Text(text=LONG), call))]
-    assert stored(tmp_path / "s.db", written) == written
-    assert (tmp_path / "s.db").stat().st_size < 1_000_000
+    assert stored(reopen, written) == written
+
+
+def test_ten_megabytes_of_one_character_in_three_fields_are_stored_once(tmp_path: Path) -> None:
+    call = ToolCall(id="1", name=LONG, arguments=LONG)
+    written: list[Body] = [Message(role="model", model=LONG, parts=(Text(text=LONG), call))]
+    path = tmp_path / "s.db"
+    stored(lambda: open_store(path), written)
+    assert path.stat().st_size < 1_000_000
 
 
 @pytest.mark.long
-def test_a_text_of_a_hundred_megabytes_comes_back(tmp_path: Path) -> None:
+def test_a_text_of_a_hundred_megabytes_comes_back(reopen: OpenStore) -> None:
     text = "0123456789abcde\u00e9" * 6_250_000
-    (found,) = stored(tmp_path / "s.db", [user(text)])
+    (found,) = stored(reopen, [user(text)])
     assert found == user(text)
 
 
@@ -158,15 +167,16 @@ def test_a_text_of_a_hundred_megabytes_comes_back(tmp_path: Path) -> None:
     "levels", [1, 50, 100, 200, 300, 330, 400, 490, 600, 900, 990, 5_000, 200_000]
 )
 @pytest.mark.parametrize("long", [False, True])
-def test_deep_json_is_stored_exactly_or_refused(tmp_path: Path, levels: int, long: bool) -> None:
+def test_deep_json_is_stored_exactly_or_refused(reopen: OpenStore, levels: int, long: bool) -> None:
     inner = '"' + "x" * 5_000 + '"' if long else "1"
     nested = deep(levels, inner=inner)
-    path = tmp_path / "s.db"
     call = Message(role="model", parts=(ToolCall(id="1", name="f", arguments=nested),))
-    assert exact_or_refused(path, call)  # arguments are text, however deep
-    kept = exact_or_refused(path, Note(text="x", extra=nested))
-    exact_or_refused(path, UnknownBody(data='{"kind":"new",' + nested[1:]))
-    exact_or_refused(path, Message(role="user", parts=(Unknown(data='{"type":"n",' + nested[1:]),)))
+    assert exact_or_refused(reopen, call)  # arguments are text, however deep
+    kept = exact_or_refused(reopen, Note(text="x", extra=nested))
+    exact_or_refused(reopen, UnknownBody(data='{"kind":"new",' + nested[1:]))
+    exact_or_refused(
+        reopen, Message(role="user", parts=(Unknown(data='{"type":"n",' + nested[1:]),))
+    )
     assert kept or levels > 90
 
 
@@ -217,19 +227,19 @@ ODD: list[Body] = [
 
 
 @pytest.mark.parametrize("body", ODD, ids=lambda body: repr(body)[:70])
-def test_a_body_that_cannot_be_stored_exactly_is_refused(tmp_path: Path, body: Body) -> None:
-    exact_or_refused(tmp_path / "s.db", body)
+def test_a_body_that_cannot_be_stored_exactly_is_refused(reopen: OpenStore, body: Body) -> None:
+    exact_or_refused(reopen, body)
 
 
 @pytest.mark.parametrize("role", ["assistant", "USER", "", "tool", None, 7, "user\x00"])
-def test_a_wrong_role_is_named_with_its_position(tmp_path: Path, role: str) -> None:
+def test_a_wrong_role_is_named_with_its_position(reopen: OpenStore, role: str) -> None:
     with pytest.raises(BadRole, match="Role must be user or model, but got") as raised:
-        stored(tmp_path / "s.db", [user("fine"), Message(role=role)])  # type: ignore[arg-type]
+        stored(reopen, [user("fine"), Message(role=role)])  # type: ignore[arg-type]
     assert (raised.value.role, raised.value.position) == (role, 1)
 
 
-def test_a_refused_item_takes_its_whole_batch_along_and_nothing_else(tmp_path: Path) -> None:
-    async def use(store: SqliteStore) -> None:
+def test_a_refused_item_takes_its_whole_batch_along_and_nothing_else(reopen: OpenStore) -> None:
+    async def use(store: Store) -> None:
         session = (await store.create()).id
         (first,) = await store.append(session, [user("first")], parent=None)
         bad: list[list[Body | Entry]] = [
@@ -245,11 +255,11 @@ def test_a_refused_item_takes_its_whole_batch_along_and_nothing_else(tmp_path: P
         assert [entry.id for entry in await store.tree(session)] == [first.id]
         await store.append(session, [user("on")], parent=first.id)
 
-    in_store(tmp_path / "s.db", use)
+    in_opened(reopen, use)
 
 
-def test_unknown_and_ambiguous_ids_are_errors_that_name_the_candidates(tmp_path: Path) -> None:
-    async def use(store: SqliteStore) -> None:
+def test_unknown_and_ambiguous_ids_are_errors_that_name_the_candidates(reopen: OpenStore) -> None:
+    async def use(store: Store) -> None:
         one, two = "ab" * 15 + "01", "ab" * 15 + "02"
         for session in (one, two):
             await store.create(id=session)
@@ -283,12 +293,12 @@ def test_unknown_and_ambiguous_ids_are_errors_that_name_the_candidates(tmp_path:
             await store.rewind(two, entries[0].id)  # another session's entry is not a target
         assert (await store.session(one)).head == entries[-1].id
 
-    in_store(tmp_path / "s.db", use)
+    in_opened(reopen, use)
 
 
-def test_a_stored_value_cannot_be_changed_through_what_was_handed_in(tmp_path: Path) -> None:
+def test_a_stored_value_cannot_be_changed_through_what_was_handed_in(reopen: OpenStore) -> None:
     async def use() -> None:
-        async with open_store(tmp_path / "s.db") as store:
+        async with reopen() as store:
             session = (await store.create()).id
             parts = [Text(text="as it was")]
             (entry,) = await store.append(

@@ -7,7 +7,7 @@ import os
 import stat
 from pathlib import Path
 
-from recollect.store.sqlite import open_store
+from recollect.store.open_store import open_store
 from recollect.testing import user
 
 

@@ -25,7 +25,7 @@ from hypothesis.stateful import (
 from recollect.entries import Body, Entry, Title
 from recollect.errors import AlreadyExists, HeadMoved, UnknownEntry
 from recollect.store.contract import SearchQuery
-from recollect.store.sqlite import open_store
+from recollect.store.open_store import open_store
 from recollect.testing import model, user
 from tests.reliability.children import copy_store
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from recollect.errors import HeadMoved
-from recollect.store.sqlite import SqliteStore, open_store
+from recollect.store.open_store import open_store
+from recollect.store.sqlite import SqliteStore
 from recollect.testing import user
 from tests.reliability.children import (
     Child,

@@ -22,7 +22,8 @@ from pathlib import Path
 from recollect.entries import Entry, Message
 from recollect.errors import HeadMoved, RecollectError
 from recollect.store.ids import new_id, now
-from recollect.store.sqlite import SqliteStore, open_store
+from recollect.store.open_store import open_store
+from recollect.store.sqlite import SqliteStore
 from recollect.testing import model, user
 
 _FORMER = os.environ.get("RELIABILITY_ACKS")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import recollect
+from recollect import SessionInfo
 from tests.session.test_session import in_store, texts
 
 
@@ -60,12 +61,22 @@ def test_other_programs_sessions_are_imported(tmp_path: Path) -> None:
     in_store(tmp_path, story)
 
 
-def test_a_database_server_is_refused_without_showing_its_password() -> None:
+def test_an_unknown_kind_of_store_is_refused_without_showing_its_password() -> None:
     async def story() -> None:
-        async with recollect.open("postgresql://me:secret@host/db"):
+        async with recollect.open("mysql://me:secret@host/db"):
             pass
 
     with pytest.raises(recollect.errors.CannotOpen) as refused:
         asyncio.run(story())
-    assert "SQLite files; give the path of one" in str(refused.value)
+    assert "cannot open mysql://me@host/db: a store is the path of" in str(refused.value)
     assert "secret" not in str(refused.value)
+
+
+def test_a_store_is_opened_by_its_url(tmp_path: Path) -> None:
+    async def story(url: str) -> tuple[SessionInfo, ...]:
+        async with recollect.open(url) as store:
+            await store.create(title="by its URL")
+            return await store.sessions()
+
+    first = asyncio.run(story(f"sqlite:///{tmp_path / 'a store.db'}"))
+    assert asyncio.run(story(f"sqlite:///{tmp_path}/a%20store.db"))[1:] == first

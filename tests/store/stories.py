@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from recollect import Entry, Message, SessionInfo, Text
-from recollect.store.sqlite import SqliteStore
+from recollect.store.contract import Store
 from recollect.testing import user
 
 T = TypeVar("T")
-Play = Callable[[Callable[[SqliteStore], Awaitable[T]]], T]
+Play = Callable[[Callable[[Store], Awaitable[T]]], T]
 
 
-async def grown(store: SqliteStore, *texts: str) -> tuple[SessionInfo, tuple[Entry, ...]]:
+async def grown(store: Store, *texts: str) -> tuple[SessionInfo, tuple[Entry, ...]]:
     session = await store.create()
     entries = await store.append(session.id, [user(text) for text in texts], parent=None)
     return await store.session(session.id), entries

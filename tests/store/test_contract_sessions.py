@@ -7,14 +7,14 @@ import pytest
 from recollect import Entry
 from recollect.entries import Title
 from recollect.errors import AmbiguousId, BadInput, HeadMoved, UnknownEntry, UnknownSession
+from recollect.store.contract import Store
 from recollect.store.ids import now
-from recollect.store.sqlite import SqliteStore
 from recollect.testing import model, user
 from tests.store.stories import Play, grown, texts
 
 
 def test_windows_are_parts_of_the_path(play: Play[None]) -> None:
-    async def story(store: SqliteStore) -> None:
+    async def story(store: Store) -> None:
         session, entries = await grown(store, *(f"{n}" for n in range(30)))
         forked = await store.fork(session.id, at=entries[19].id)
         more = await store.append(forked.id, [user("x"), user("y")], parent=entries[19].id)
@@ -35,7 +35,7 @@ def test_windows_are_parts_of_the_path(play: Play[None]) -> None:
 
 
 def test_a_fork_shares_the_past_and_does_not_change_the_original(play: Play[None]) -> None:
-    async def story(store: SqliteStore) -> None:
+    async def story(store: Store) -> None:
         session, entries = await grown(store, "one", "two", "three")
         forked = await store.fork(session.id, at=entries[1].id, title="other way")
         assert (forked.head, forked.entries) == (entries[1].id, 2)
@@ -52,7 +52,7 @@ def test_a_fork_shares_the_past_and_does_not_change_the_original(play: Play[None
 
 
 def test_a_rewind_moves_the_head_and_keeps_everything(play: Play[None]) -> None:
-    async def story(store: SqliteStore) -> None:
+    async def story(store: Store) -> None:
         session, entries = await grown(store, "one", "two", "three")
         rewound = await store.rewind(session.id, entries[0].id)
         assert (rewound.head, rewound.entries) == (entries[0].id, 1)
@@ -70,7 +70,7 @@ def test_a_rewind_moves_the_head_and_keeps_everything(play: Play[None]) -> None:
 
 
 def test_a_branch_leaves_the_head_where_it_is(play: Play[None]) -> None:
-    async def story(store: SqliteStore) -> None:
+    async def story(store: Store) -> None:
         session, entries = await grown(store, "one", "two")
         (aside,) = await store.branch(session.id, [user("2b")], at=entries[0].id)
         assert aside.parent == entries[0].id
@@ -87,7 +87,7 @@ def test_a_branch_leaves_the_head_where_it_is(play: Play[None]) -> None:
 
 
 def test_a_rewind_to_an_unknown_entry_raises_and_changes_nothing(play: Play[None]) -> None:
-    async def story(store: SqliteStore) -> None:
+    async def story(store: Store) -> None:
         session, entries = await grown(store, "one", "two")
         _, foreign = await grown(store, "other")
         for target in ("f" * 32, "", "nonsense", foreign[0].id):
@@ -103,7 +103,7 @@ def test_a_rewind_to_an_unknown_entry_raises_and_changes_nothing(play: Play[None
 def test_the_title_is_the_first_prompt_until_the_user_names_the_session(
     play: Play[None],
 ) -> None:
-    async def story(store: SqliteStore) -> None:
+    async def story(store: Store) -> None:
         session = await store.create()
         await store.append(
             session.id, [model("hello"), user("  fix\n the \x1b[31m bug ")], parent=None
@@ -122,7 +122,7 @@ def test_the_title_is_the_first_prompt_until_the_user_names_the_session(
 
 
 def test_trashed_sessions_are_hidden_and_can_be_restored(play: Play[None]) -> None:
-    async def story(store: SqliteStore) -> None:
+    async def story(store: Store) -> None:
         session, entries = await grown(store, "keep me")
         other, _ = await grown(store, "other")
         await store.trash(session.id)
@@ -139,7 +139,7 @@ def test_trashed_sessions_are_hidden_and_can_be_restored(play: Play[None]) -> No
 
 
 def test_the_last_used_session_is_listed_first(play: Play[None]) -> None:
-    async def story(store: SqliteStore) -> None:
+    async def story(store: Store) -> None:
         old, entries = await grown(store, "old")
         new, _ = await grown(store, "new")
         later = Entry("a" * 32, None, now() + 1_000, user("again"))
@@ -150,7 +150,7 @@ def test_the_last_used_session_is_listed_first(play: Play[None]) -> None:
 
 
 def test_any_unambiguous_prefix_of_an_id_is_accepted(play: Play[None]) -> None:
-    async def story(store: SqliteStore) -> None:
+    async def story(store: Store) -> None:
         await store.create(id="aaaa" + "0" * 28)
         await store.create(id="aaab" + "0" * 28)
         assert (await store.session("AAAB")).id.startswith("aaab")

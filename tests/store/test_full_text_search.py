@@ -11,6 +11,7 @@ from recollect.engine import Project, SearchQuery, open_store
 from recollect.errors import BadInput
 from recollect.store import search_tokenizer
 from recollect.testing import call, model, result, user
+from tests.both_stores import OpenStore
 
 TALK = (
     "Please fix getUserName in the HTTPServer class",
@@ -23,9 +24,9 @@ TALK = (
 )
 
 
-def found(path: Path, query: str, **filters: str) -> list[str]:
+def found(reopen: OpenStore, query: str, **filters: str) -> list[str]:
     async def story() -> list[str]:
-        async with open_store(path / "store.db") as store:
+        async with reopen() as store:
             if not await store.sessions():
                 session = await store.create()
                 await store.append(session.id, [user(text) for text in TALK], parent=None)
@@ -79,9 +80,9 @@ def found(path: Path, query: str, **filters: str) -> list[str]:
     ],
 )
 def test_words_in_any_script_and_parts_of_identifiers_are_found(
-    query: str, number: int | None, tmp_path: Path
+    query: str, number: int | None, reopen: OpenStore
 ) -> None:
-    assert found(tmp_path, query) == ([] if number is None else [TALK[number]])
+    assert found(reopen, query) == ([] if number is None else [TALK[number]])
 
 
 @pytest.mark.parametrize("query", ["", "  ", '""', "-", "*", "...", "-word", "\x00"])
@@ -128,12 +129,12 @@ def test_every_word_of_a_text_finds_it(text: str) -> None:
 
 
 def test_a_word_finds_identifiers_with_it_beside_the_word_itself_newest_first(
-    tmp_path: Path,
+    reopen: OpenStore,
 ) -> None:
     said = ["a username", "getUserName()", "user and name", "the username again", "isUserNameSet"]
 
     async def story() -> None:
-        async with open_store(tmp_path / "store.db") as store:
+        async with reopen() as store:
             session = await store.create()
             await store.append(session.id, [user(text) for text in said], parent=None)
 
@@ -147,9 +148,9 @@ def test_a_word_finds_identifiers_with_it_beside_the_word_itself_newest_first(
     asyncio.run(story())
 
 
-def test_filters_narrow_a_search(tmp_path: Path) -> None:
+def test_filters_narrow_a_search(reopen: OpenStore) -> None:
     async def story() -> None:
-        async with open_store(tmp_path / "store.db") as store:
+        async with reopen() as store:
             here, there = Project("/here"), Project("/there")
             mine = await store.create(project=here)
             other = await store.create(project=there)

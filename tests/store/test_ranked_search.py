@@ -5,25 +5,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.engine import Project, SearchQuery, open_store
+from recollect.engine import Project, SearchQuery
 from recollect.entries import Body, Note
 from recollect.errors import BadInput
 from recollect.store.contract import SearchResult
 from recollect.store.readable_text import readable_text
 from recollect.testing import call, model, result, user
+from tests.both_stores import NewStore
 
 
-def rank(path: Path, bodies: Sequence[Body], words: str, **more: object) -> SearchResult:
+def rank(new_store: NewStore, bodies: Sequence[Body], words: str, **more: object) -> SearchResult:
+    """What a store with these bodies finds."""
+
     async def story() -> SearchResult:
-        path.mkdir(exist_ok=True)
-        async with open_store(path / "store.db") as store:
+        async with new_store()() as store:
             session = await store.create()
             await store.append(session.id, bodies, parent=None)
             query = SearchQuery(words=words, **more)  # type: ignore[arg-type]
@@ -51,7 +51,7 @@ def texts(found: SearchResult) -> list[str]:
     ],
 )
 def test_questions_identifiers_phrases_and_other_scripts_find_the_nearest(
-    tmp_path: Path, query: str, first: str
+    new_store: NewStore, query: str, first: str
 ) -> None:
     bodies = [
         user(f"the {word} of it is in this project, then") for word in ("what", "which", "so")
@@ -68,12 +68,12 @@ def test_questions_identifiers_phrases_and_other_scripts_find_the_nearest(
         "see lib/spotter.ex for it",
         "lib and spotter, ex post",
     )
-    assert texts(rank(tmp_path, [*bodies, *map(user, said)], query))[0] == first
+    assert texts(rank(new_store, [*bodies, *map(user, said)], query))[0] == first
 
 
-def test_words_that_are_nowhere_in_the_scope_are_named(tmp_path: Path) -> None:
+def test_words_that_are_nowhere_in_the_scope_are_named(new_store: NewStore) -> None:
     async def story() -> None:
-        async with open_store(tmp_path / "store.db") as store:
+        async with new_store()() as store:
             here = await store.create(project=Project("/here"))
             there = await store.create(project=Project("/there"))
             await store.append(here.id, [user("a zebra")], parent=None)
@@ -93,7 +93,7 @@ def test_words_that_are_nowhere_in_the_scope_are_named(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-def test_filters_hold_for_partial_matches_too(tmp_path: Path) -> None:
+def test_filters_hold_for_partial_matches_too(new_store: NewStore) -> None:
     grep = call("grep", pattern="zebra stripes")
     bodies: list[Body] = [
         user("zebra user"),
@@ -102,25 +102,23 @@ def test_filters_hold_for_partial_matches_too(tmp_path: Path) -> None:
         Note(text="zebra"),
     ]
     words = "zebra giraffe"
-    assert len(texts(rank(tmp_path, bodies, words))) == 4
-    assert texts(rank(tmp_path / "a", bodies, words, role="model")) == ["zebra model"]
-    assert texts(rank(tmp_path / "b", bodies, words, tool="grep")) == ["zebra grep"]
-    assert texts(rank(tmp_path / "c", bodies, f"{words} -grep -user", spoken=True)) == [
-        "zebra model"
-    ]
-    assert texts(rank(tmp_path / "d", bodies, words, before=5)) == []
+    assert len(texts(rank(new_store, bodies, words))) == 4
+    assert texts(rank(new_store, bodies, words, role="model")) == ["zebra model"]
+    assert texts(rank(new_store, bodies, words, tool="grep")) == ["zebra grep"]
+    assert texts(rank(new_store, bodies, f"{words} -grep -user", spoken=True)) == ["zebra model"]
+    assert texts(rank(new_store, bodies, words, before=5)) == []
 
 
-def test_rare_words_outweigh_many_common_ones(tmp_path: Path) -> None:
+def test_rare_words_outweigh_many_common_ones(new_store: NewStore) -> None:
     common = [user(f"please run all the tests again, number {n}") for n in range(50)]
     rare = user("the xylograph is broken")
-    found = texts(rank(tmp_path, [rare, *common], "please run tests xylograph"))
+    found = texts(rank(new_store, [rare, *common], "please run tests xylograph"))
     assert found[0] == "the xylograph is broken"
 
 
-def test_a_session_sees_its_branches_and_what_it_inherited_and_no_more(tmp_path: Path) -> None:
+def test_a_session_sees_its_branches_and_what_it_inherited_and_no_more(new_store: NewStore) -> None:
     async def story() -> None:
-        async with open_store(tmp_path / "store.db") as store:
+        async with new_store()() as store:
             mine = await store.create()
             one, two = await store.append(mine.id, [user("zebra 1"), user("zebra 2")], parent=None)
             fork = await store.fork(mine.id, at=one.id)
@@ -140,7 +138,7 @@ def test_a_session_sees_its_branches_and_what_it_inherited_and_no_more(tmp_path:
     asyncio.run(story())
 
 
-@given(st.lists(st.text('ab*"- _.模é\\n()', max_size=20), max_size=4).map(" ".join))
-def test_no_query_breaks_the_ranking(words: str) -> None:
-    with TemporaryDirectory() as folder, suppress(BadInput):
-        assert len(rank(Path(folder), [user("a b ab 模型 é a_b")], words).hits) <= 1
+@given(words=st.lists(st.text('ab*"- _.模é\\n()', max_size=20), max_size=4).map(" ".join))
+def test_no_query_breaks_the_ranking(words: str, new_store: NewStore) -> None:
+    with suppress(BadInput):
+        assert len(rank(new_store, [user("a b ab 模型 é a_b")], words).hits) <= 1

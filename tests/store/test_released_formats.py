@@ -13,7 +13,9 @@ import pytest
 from recollect.engine import open_store
 from recollect.entries import entry_from_json
 from recollect.errors import NewerStore
-from recollect.store.recovery import store_doctor
+from recollect.store.contract import SessionInfo
+from recollect.store.open_file import connect_to_store
+from recollect.store.recovery import salvage, store_doctor
 from recollect.store.sql_schema import FORMAT
 from recollect.testing import user
 
@@ -61,3 +63,43 @@ def test_a_newer_store_is_refused_and_not_changed(tmp_path: Path) -> None:
         with pytest.raises(NewerStore, match="Upgrade recollect"):
             attempt()
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("file", RELEASED, ids=lambda file: file.stem)
+def test_the_doctor_examines_and_rebuilds_a_store_of_a_released_format(
+    file: Path, tmp_path: Path
+) -> None:
+    path, rebuilt = tmp_path / "store.db", tmp_path / "rebuilt.db"
+    shutil.copy(file, path)
+    assert store_doctor.examine_store(path).findings == ()
+    assert path.read_bytes() == file.read_bytes()
+    salvage.rebuild_store(path, rebuilt)
+    assert store_doctor.examine_store(rebuilt).findings == ()
+
+    async def described(path: Path) -> tuple[SessionInfo, ...]:
+        async with open_store(path) as store:
+            return (*await store.sessions(), *await store.sessions(trashed=True))
+
+    assert asyncio.run(described(rebuilt)) == asyncio.run(described(path))
+
+
+def test_a_row_that_was_damaged_before_a_migration_is_found_after_it(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    shutil.copy(RELEASED[1], path)
+    db = apsw.Connection(str(path))
+    db.execute("UPDATE sessions SET title = 'another' WHERE session = 1")
+    db.close()
+    connect_to_store(path, migrate=True).close()
+    (finding,) = store_doctor.examine_store(path).findings
+    assert finding.place == "sessions 1"
+    assert store_doctor.repair_store(path).healthy
+
+
+def test_a_changed_owner_is_found_by_the_doctor(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    shutil.copy(RELEASED[2], path)
+    db = apsw.Connection(str(path))
+    db.execute("UPDATE sessions SET owner = 'mallory' WHERE session = 1")
+    db.close()
+    (finding,) = store_doctor.examine_store(path).findings
+    assert finding.what == "row 1 of sessions is not as it was written"

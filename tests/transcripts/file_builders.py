@@ -24,7 +24,8 @@ from recollect.entries import (
     ToolResult,
 )
 from recollect.store.contract import Store
-from recollect.store.sqlite import SqliteStore, open_store
+from recollect.store.open_store import open_store
+from recollect.store.sqlite import SqliteStore
 from recollect.transcripts.import_result import ImportResult
 from recollect.transcripts.json_values import Json
 from recollect.transcripts.session_export import export_session

@@ -13,7 +13,8 @@ from recollect.agent.loop import Agent
 from recollect.agent.mirror_hook import mirror_hook
 from recollect.agent.run_events import RunFinished
 from recollect.api import Session
-from recollect.store.sqlite import SqliteStore, open_store
+from recollect.store.open_store import open_store
+from recollect.store.sqlite import SqliteStore
 from recollect.testing import ScriptedModel, user
 from recollect.tools.tool import tool
 from recollect.transcripts.mirror import Mirror

@@ -12,7 +12,7 @@ import pytest
 
 from recollect.errors import BadInput
 from recollect.settings import Settings
-from recollect.store.sqlite import open_store
+from recollect.store.open_store import open_store
 from recollect.transcripts.format_table import (
     EXPORT_FORMATS,
     FORMATS,

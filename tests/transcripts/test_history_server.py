@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.entries import Body, Message, Note, Pin, Text, ToolCall, ToolResult
-from recollect.store.sqlite import open_store
+from recollect.store.open_store import open_store
 from recollect.testing import call, model, result, user
 from recollect.transcripts import history_server
 from recollect.transcripts.history_server import RECORD_FORMAT

@@ -16,7 +16,8 @@ from recollect.agent.hooks import Hooks
 from recollect.agent.mirror_hook import mirror_hook
 from recollect.entries import Entry, Message
 from recollect.hook_events import SessionEnd
-from recollect.store.sqlite import SqliteStore, open_store
+from recollect.store.open_store import open_store
+from recollect.store.sqlite import SqliteStore
 from recollect.testing import call, says
 from recollect.transcripts.format_table import EXPORT_FORMATS
 from recollect.transcripts.mirror import Mirror

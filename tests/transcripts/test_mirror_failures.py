@@ -38,7 +38,7 @@ import asyncio, itertools, sys
 from pathlib import Path
 from recollect.transcripts.mirror import Mirror
 from recollect.store.ids import derived_id
-from recollect.store.sqlite import open_store
+from recollect.store.open_store import open_store
 from recollect.testing import user
 
 async def main(place, folder, *sessions):

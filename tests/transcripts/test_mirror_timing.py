@@ -18,7 +18,8 @@ from recollect.entries import Entry
 from recollect.errors import BadInput
 from recollect.hook_events import BeforeAgent
 from recollect.store.contract import SessionInfo
-from recollect.store.sqlite import SqliteStore, open_store
+from recollect.store.open_store import open_store
+from recollect.store.sqlite import SqliteStore
 from recollect.transcripts.mirror import Mirror
 from tests.transcripts.mirror_builders import (
     append_texts,

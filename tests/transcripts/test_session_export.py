@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from recollect.entries import Body, Entry, Message, Pin, Text
-from recollect.store.sqlite import SqliteStore, open_store
+from recollect.store.open_store import open_store
+from recollect.store.sqlite import SqliteStore
 from recollect.testing import model, user
 from recollect.transcripts import history_server
 from recollect.transcripts.format_table import EXPORT_FORMATS

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from recollect.errors import CannotImport
-from recollect.store.sqlite import open_store
+from recollect.store.open_store import open_store
 from recollect.transcripts.format_table import read_transcript
 from recollect.transcripts.session_export import export_session
 from recollect.transcripts.session_import import import_file

@@ -24,6 +24,7 @@ from recollect.agent.decorators import (
 )
 from recollect.agent.exchange import (
     ReplyFinished,
+    ReplyStarted,
     count_tools,
     describe_media,
     exchange,
@@ -39,7 +40,7 @@ from recollect.agent.tool_calls import (
     ToolRunner,
 )
 from recollect.codecs.endings import Ending, Outcome, cut_call, judge_reply
-from recollect.codecs.wire_protocol import Delta
+from recollect.codecs.wire_protocol import Delta, RequestOptions
 from recollect.compaction.budget import Budget
 from recollect.entries import Body, Entry, Message, Note, ToolCall, ToolResult, Usage
 from recollect.errors import ContextOverflow, RefusedByHook
@@ -95,12 +96,36 @@ async def fire_or_refuse(
 ContextSource: TypeAlias = Callable[[View], Awaitable[Sequence[Body | Entry]]]
 
 
+# What a run begins with: the user's words, a message, or several entries, such as a client's items.
+Prompt: TypeAlias = str | Message | Sequence[Body | Entry] | None
+
+
+def _prompt_items(prompt: Message | Sequence[Body | Entry] | None) -> Sequence[Body | Entry]:
+    if prompt is None:
+        return ()
+    return (prompt,) if isinstance(prompt, Message) else prompt
+
+
+def _prompt_text(items: Sequence[Body | Entry]) -> str:
+    """What the user said last."""
+    bodies = [item.body if isinstance(item, Entry) else item for item in items]
+    said = [each for each in bodies if isinstance(each, Message) and each.role == "user"]
+    return message_text(said[-1]) if said else ""
+
+
+def _refuse_overflow(tokens: int, window: int) -> None:
+    if tokens > window:
+        said = f"the context has {tokens:,} tokens, and {window:,} fit; nothing may be left out"
+        raise ContextOverflow(said, limit=window, asked=tokens)
+
+
 class AgentRun:
     """The state of one prompt's run."""
 
     def __init__(self, agent: Agent, model: Model, session: Session) -> None:
         self.agent, self.model, self.session = agent, model, session
-        declared = count_tools((t.declaration for t in agent.tools), session.view().log.counter)
+        tools = agent.request_options(model.name).tools
+        declared = count_tools(tools, session.view().log.counter)
         budget = agent.budget or Budget.of(model.name)
         self.budget = RequestBudget(budget, declared, model.name)
         self.fitter = agent.context_fitter()
@@ -118,13 +143,18 @@ class AgentRun:
         """Replies that the model may still give; those that it has to write again do not count."""
         return self.agent.max_turns - (self.turns - self.corrected)
 
-    async def begin(self, message: Message | None) -> None:
+    async def begin(self, prompt: Message | Sequence[Body | Entry] | None) -> None:
         """Append the initial context if it is missing, and the prompt, which a hook may add to or
-        refuse."""
+        refuse. A first entry that names its parent must follow it: where others were first, the
+        run goes on in a fork."""
+        items = _prompt_items(prompt)
+        place = items[0].parent if items and isinstance(items[0], Entry) else None
+        if place is not None:
+            await self.session.continue_at(place)
         await self._append_from(self.agent.initial_source())
-        if message is not None:
-            await self.session.append(message)
-            event = BeforeAgent(session=self.session.id, prompt=message_text(message))
+        if items:
+            await self.session.append(*items, on_conflict="reload" if place is None else "fork")
+            event = BeforeAgent(session=self.session.id, prompt=_prompt_text(items))
             await fire_or_refuse(
                 self.agent.fired_hooks,
                 event,
@@ -136,7 +166,7 @@ class AgentRun:
     async def reply(self) -> AsyncGenerator[AgentEvent, None]:
         """One reply of the model. When the provider answers that the request is too long, the
         budget shrinks and less is sent."""
-        agent, self.turns, self.loop = self.agent, self.turns + 1, None
+        self.turns, self.loop = self.turns + 1, None
         self.last_reply = self.ending = None
         try:
             for attempt in range(1, MAX_ATTEMPTS + 1):
@@ -146,7 +176,7 @@ class AgentRun:
                 began = time.monotonic()
                 try:
                     async with aclosing(
-                        exchange(self.session, self.model, agent.request_options(self.model.name))
+                        exchange(self.session, self.model, self._request_options())
                     ) as events:
                         async for event in events:
                             self._observe(event)
@@ -161,8 +191,13 @@ class AgentRun:
                 yield found
         except (asyncio.CancelledError, GeneratorExit):
             if self.last_reply is not None:
-                await uncancellable(mark_calls_not_run(self.session, self.last_reply))
+                left_open = self.agent.client_names
+                await uncancellable(mark_calls_not_run(self.session, self.last_reply, left_open))
             raise
+
+    def _request_options(self) -> RequestOptions:
+        follows = self.turns - self.corrected > 1
+        return self.agent.request_options(self.model.name, follows=follows)
 
     async def make_ready(self) -> tuple[ContextReduced, ...]:
         """Append the reminders that are due, and make the context fit the window."""
@@ -175,6 +210,9 @@ class AgentRun:
 
     async def _fit(self) -> tuple[ContextReduced, ...]:
         budget, view = self.budget, self.session.view()
+        if not self.agent.reduces:
+            _refuse_overflow(view.tokens, budget.now(view).window)
+            return ()
         tools, because = budget.tool_tokens, budget.explain(view)
         return await self.fitter.fit(self.session, budget.now(view), tools, because)
 
@@ -193,16 +231,18 @@ class AgentRun:
             raise RefusedByHook(f"a hook refused the request to {model}: {decision.reason}")
         self.detector.begin_reply()
 
-    def _observe(self, event: Delta | Retrying | ReplyFinished) -> None:
+    def _observe(self, event: ReplyStarted | Delta | Retrying | ReplyFinished) -> None:
         if isinstance(event, ReplyFinished):
             self.last_reply, self.ending = event.message, judge_reply(event.message)
+        elif isinstance(event, ReplyStarted):
+            return
         elif isinstance(event, Retrying):
             self.detector.begin_reply()
         elif event.kind == "text":
             self.loop = self.detector.text(event.text)
 
     async def _shrink_budget(self, overflow: ContextOverflow, attempt: int) -> WindowLearned | None:
-        if attempt == MAX_ATTEMPTS:
+        if attempt == MAX_ATTEMPTS or not self.agent.reduces:
             raise overflow
         self.budget.shrink(self.session.view(), overflow)
         if overflow.limit is None:
@@ -215,7 +255,7 @@ class AgentRun:
         if self.last_reply is not None:
             self.usage = add_usage(self.usage, self.last_reply.usage)
             await hooks.fire(self._after_model(self.last_reply, seconds))
-        for call in calls:
+        for call in (each for each in calls if each.name not in self.agent.client_names):
             # many equal calls in one reply are one loop: the model has not been warned yet
             self.loop = self.loop or self.detector.call(call.name, call.arguments)
         if calls and self.loop is None and judge_is_due(self.turns, self.agent.judge_after):
@@ -252,13 +292,23 @@ class AgentRun:
         parts = self.last_reply.parts if self.last_reply is not None else ()
         return [part for part in parts if isinstance(part, ToolCall)]
 
+    def _client_calls(self, cut: ToolCall | None) -> list[ToolCall]:
+        """The calls that the client runs; none of a reply whose calls are not to be run."""
+        is_run = self.ending is not None and self.ending.outcome == "calls"
+        if not is_run or self.reason == "loop":
+            return []
+        names = self.agent.client_names
+        return [call for call in self._calls() if call.name in names and call is not cut]
+
     async def run_tools(self) -> AsyncGenerator[AgentEvent, None]:
         agent = self.agent
         permitted = combine_permissions(agent.permissions, agent.permission_check)
         checks = permitted, agent.fired_hooks, agent.write_guard
         cut = cut_call(self.last_reply) if self.last_reply is not None else None
+        left_open = self._client_calls(cut)
+        calls = [call for call in self._calls() if not any(call is each for each in left_open)]
         runner = ToolRunner(
-            self.session, self._calls(), agent.tools, agent.roots, *checks, cwd=agent.cwd, cut=cut
+            self.session, calls, agent.tools, agent.roots, *checks, cwd=agent.cwd, cut=cut
         )
         if self.reason == "loop":
             await uncancellable(runner.refuse("you repeat yourself, so it was not run"))
@@ -271,7 +321,9 @@ class AgentRun:
                     self.detector.result(event.call.name, failed=event.result.is_error)
                     results.append(event.result)
                 yield event
-        if self.loop is not None:
+        if left_open:
+            self.reason = "client_calls"
+        elif self.loop is not None:
             await self.session.append(self._loop_entry(self.loop), on_conflict="fork")
         elif (correction := await self._correct(results)) is not None:
             yield correction

@@ -28,8 +28,17 @@ _MAX_PROBLEM = 500  # characters
 # cut_off, blocked, interrupted: how the last reply ended, see `codecs/endings.py`
 # empty        the model said nothing, however often it was asked
 # bad_calls    no call could be run, however often the model was told what was wrong
+# client_calls the model called tools of the client, which runs them and continues with the results
 StopReason: TypeAlias = Literal[
-    "answered", "turns", "loop", "cut_off", "blocked", "interrupted", "empty", "bad_calls"
+    "answered",
+    "turns",
+    "loop",
+    "cut_off",
+    "blocked",
+    "interrupted",
+    "empty",
+    "bad_calls",
+    "client_calls",
 ]
 
 

@@ -82,6 +82,12 @@ def error_output(text: str, status: str = "") -> ToolOutput:
     return ToolOutput(content=(Text(text=f"Error: {text}"),), is_error=True, status=status)
 
 
+class ReplyStarted(msgspec.Struct, frozen=True):
+    """A request is stored and about to be sent; its reply will be this entry of the log."""
+
+    entry: str
+
+
 class ReplyFinished(msgspec.Struct, frozen=True):
     """The last event of an exchange: the reply as it was stored, and the session after it."""
 
@@ -91,7 +97,7 @@ class ReplyFinished(msgspec.Struct, frozen=True):
 
 async def exchange(
     session: Session, model: Model, options: RequestOptions
-) -> AsyncGenerator[Delta | Retrying | ReplyFinished, None]:
+) -> AsyncGenerator[ReplyStarted | Delta | Retrying | ReplyFinished, None]:
     """Send the view as one request and store the reply; `ReplyFinished` comes last.
 
     When another writer continued the session meanwhile, the reply goes on in a fork."""
@@ -101,6 +107,7 @@ async def exchange(
     else:
         await session.append(request, on_conflict="fork")
     recorder, message = _ReplyRecorder(session, model, options), Message(role="model")
+    yield ReplyStarted(recorder.id)
     try:
         async with aclosing(send(model, session.view(), options)) as events:
             async for event in events:
@@ -148,15 +155,19 @@ def count_tools(tools: Iterable[Declaration], counter: Counter) -> int:
     return sum(counter.text(f"{one.name} {one.description} {one.parameters}") for one in tools)
 
 
-async def mark_calls_not_run(session: Session, reply: Message) -> None:
-    """Append a result for each call of a reply that will not be run."""
-    if results := _results_not_run(reply):
+async def mark_calls_not_run(
+    session: Session, reply: Message, left_open: frozenset[str] = frozenset()
+) -> None:
+    """Append a result for each call of a reply that will not be run; calls of the tools that are
+    `left_open` wait for a client's results."""
+    if results := _results_not_run(reply, left_open):
         await session.append(*results, on_conflict="fork")
 
 
-def _results_not_run(reply: Message) -> list[Message]:
+def _results_not_run(reply: Message, left_open: frozenset[str] = frozenset()) -> list[Message]:
     output = error_output("this call was interrupted before it was run", "interrupted")
-    calls = (part for part in reply.parts if isinstance(part, ToolCall))
+    parts = (part for part in reply.parts if isinstance(part, ToolCall))
+    calls = (call for call in parts if call.name not in left_open)
     return [Message(role="user", parts=(tool_result(call, output),)) for call in calls]
 
 
@@ -165,7 +176,7 @@ class _ReplyRecorder:
 
     def __init__(self, session: Session, model: Model, options: RequestOptions) -> None:
         self._session, self._model, self._options = session, model, options
-        self._id = new_id()
+        self.id = new_id()
         self._so_far = ReplyAssembly()
         self._drafted = time.monotonic()
 
@@ -185,13 +196,13 @@ class _ReplyRecorder:
         message = self._so_far.message()
         self._so_far.take_deltas()  # the sender of the events has them
         if message.parts:
-            await self._session.draft(message, self._id)
+            await self._session.draft(message, self.id)
         self._drafted = time.monotonic()
 
     async def store(self, message: Message) -> Message:
         """The reply as it was stored: after the calls that the server ran by itself."""
         earlier, message = self._separate(message)
-        entry = Entry(self._id, None, now(), message)
+        entry = Entry(self.id, None, now(), message)
         await self._session.append(*earlier, entry, on_conflict="fork")
         return message
 
@@ -206,7 +217,7 @@ class _ReplyRecorder:
         items: list[Body | Entry] = [*earlier]
         if message.parts:
             interrupted = msgspec.structs.replace(message, finish="interrupted")
-            items.append(Entry(self._id, None, now(), interrupted))
+            items.append(Entry(self.id, None, now(), interrupted))
             items += _results_not_run(message)
         if reason:
             items.append(Note(text=reason, level="error"))

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from recollect.agent.agent_run import AgentRun, ContextSource
+from recollect.agent.agent_run import AgentRun, ContextSource, Prompt
 from recollect.agent.blocking import run_blocking
 from recollect.agent.decorators import (
     Permission,
@@ -38,9 +38,8 @@ from recollect.agent.tool_calls import (
     allow_reads_only,
     protect_config,
 )
-from recollect.codecs.wire_protocol import Generation, RequestOptions
+from recollect.codecs.wire_protocol import Declaration, Generation, RequestOptions
 from recollect.compaction.budget import Budget
-from recollect.entries import Message
 from recollect.errors import BadTool
 from recollect.models.model_protocol import Model
 from recollect.models.model_selection import CallModel
@@ -75,6 +74,9 @@ class Agent(msgspec.Struct, frozen=True):
     detect_loops: bool = True
     judge_after: int = 0  # after this many turns, ask a model whether the run is looping; 0: never
     permissions: Sequence[Permission | PermissionFunction] = ()
+    client_tools: tuple[Declaration, ...] = ()  # run by the client; they hide ours of their name
+    tool_choice: str = "auto"  # for the first request; a tool's name: that one is called
+    reduces: bool = True  # False: a context that does not fit is an error
 
     def __post_init__(self) -> None:
         if not isinstance(self.hooks, Hooks):
@@ -100,7 +102,7 @@ class Agent(msgspec.Struct, frozen=True):
         return self.rules
 
     async def stream(
-        self, prompt: str | Message | None, session: Session | None = None
+        self, prompt: Prompt, session: Session | None = None
     ) -> AsyncGenerator[AgentEvent, None]:
         """Run one prompt until the model calls no more tools. Without a prompt the session
         continues; without a session a new one is created in the user's own store."""
@@ -117,9 +119,7 @@ class Agent(msgspec.Struct, frozen=True):
                             yield event
             yield await run.finish()
 
-    async def run(
-        self, prompt: str | Message | None, session: Session | None = None
-    ) -> RunFinished:
+    async def run(self, prompt: Prompt, session: Session | None = None) -> RunFinished:
         """Run one prompt to its end: `.text`, `.usage` and `.session` of the result."""
         async with aclosing(self.stream(prompt, session)) as events:
             async for event in events:
@@ -127,11 +127,11 @@ class Agent(msgspec.Struct, frozen=True):
                     return event
         raise AssertionError("the last event of a run is its result")
 
-    def run_sync(self, prompt: str | Message | None, session: Session | None = None) -> RunFinished:
+    def run_sync(self, prompt: Prompt, session: Session | None = None) -> RunFinished:
         """`run` for scripts: waits for the result. Inside an event loop `await agent.run(…)`."""
         return run_blocking(lambda: self.run(prompt, session))
 
-    async def prepare(self, prompt: str | Message | None, session: Session) -> PreparedRequest:
+    async def prepare(self, prompt: Prompt, session: Session) -> PreparedRequest:
         """The next request as `stream` would send it. Nothing is stored, no hook runs and no model
         is called, so a snapshot or summary that a model would write is built by code."""
         message = user_message(prompt) if isinstance(prompt, str) else prompt
@@ -155,10 +155,22 @@ class Agent(msgspec.Struct, frozen=True):
             return self.initial
         return partial(lacking_instructions, self.instructions)
 
-    def request_options(self, model: str) -> RequestOptions:
-        """What a request has beside its messages: the model, the tools, the generation settings."""
-        declared = tuple(tool.declaration for tool in self.tools)
-        return RequestOptions(model=model, tools=declared, generation=self.generation)
+    @property
+    def client_names(self) -> frozenset[str]:
+        """The tools whose calls are left to the client."""
+        return frozenset(tool.name for tool in self.client_tools)
+
+    def request_options(self, model: str, *, follows: bool = False) -> RequestOptions:
+        """What a request has beside its messages: the model, the tools, the generation settings.
+        `follows`: the model was sent results of its calls, so it is not forced to call again."""
+        own = (tool.declaration for tool in self.tools if tool.name not in self.client_names)
+        choice = "auto" if follows and self.tool_choice != "none" else self.tool_choice
+        return RequestOptions(
+            model=model,
+            tools=(*own, *self.client_tools),
+            tool_choice=choice,
+            generation=self.generation,
+        )
 
     def context_fitter(self) -> ContextFitter:
         """What makes the context fit, with the settings of this agent."""

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import msgspec
 
 from recollect.agent.corrections import CorrectionRequested, StopReason
-from recollect.agent.exchange import ReplyFinished
+from recollect.agent.exchange import ReplyFinished, ReplyStarted
 from recollect.agent.fit_context import ContextReduced
 from recollect.agent.tool_calls import ToolFinished, ToolStarted
 from recollect.codecs.wire_protocol import Delta
@@ -46,6 +46,7 @@ class RunFinished(msgspec.Struct, frozen=True):
 AgentEvent: TypeAlias = (
     Delta
     | Retrying
+    | ReplyStarted
     | ReplyFinished
     | ToolStarted
     | ToolFinished

@@ -93,7 +93,8 @@ async def _open_session(title: str, context: ToolContext, project: Project | Non
     store, above, call = context.store, context.view, context.call
     if store is None or above is None or not context.session:
         raise ToolFailed("nothing is recorded here, and a sub-agent needs a session of its own")
-    created = await store.create(project=project, title=title)
+    owner = (await store.session(context.session)).owner
+    created = await store.create(project=project, title=title, owner=owner)
     view = View.fold(counter=above.log.counter, policy=above.policy)
     session = Session(store, created.id, view)
     by = f" by the call {one_line(call, _MAX_TITLE)}" if call else ""

@@ -33,7 +33,6 @@ from recollect.cli.console import (
 from recollect.cli.display_text import format_cost, pluralize, sanitize
 from recollect.cli.main import FAILED
 from recollect.cli.options import NO_SYSTEM, command, json_and_store_options, read_prompt
-from recollect.cli.run_documents import failure_document
 from recollect.cli.short_ids import shorten_session_id
 from recollect.cli.store_access import use_runtime
 from recollect.cli.stored_session import StoredSession, print_stored
@@ -46,9 +45,10 @@ from recollect.models.resolve import ResolvedModel
 from recollect.profiles import EMBEDDED_MODEL, compute_cost
 from recollect.redaction import redact
 from recollect.runtime.prompt_run import RunEvent, RunOptions, RunResult, RunStarted
+from recollect.runtime.run_documents import failure_document
 from recollect.runtime.runtime import Door, Runtime
 from recollect.store.ids import LAST
-from recollect.store.sqlite import SqliteStore
+from recollect.store.store_address import StoreAddress
 
 # Besides the problem that the run itself names.
 _STOP_NOTES = {
@@ -136,7 +136,7 @@ class AskResult(NamedTuple):
 )
 @click.option("--no-session", is_flag=True, help="Store nothing.")
 @json_and_store_options
-def ask(*, words: tuple[str, ...], file: Path | None, **given: Any) -> None:
+def ask(*, words: tuple[str, ...], file: StoreAddress | None, **given: Any) -> None:
     """Ask a model one question."""
     options = AskOptions(read_prompt(words), **given)
     if options.continued is not None and options.no_session:
@@ -184,7 +184,6 @@ async def _ask(
             if isinstance(event, ReplyFinished):
                 message = event.message
             elif isinstance(event, RunResult):
-                assert isinstance(runtime.store, SqliteStore)
                 short = await shorten_session_id(runtime.store, session.id)
                 seconds, model, done = time.monotonic() - started, event.model, event.finished
                 return AskResult(

@@ -42,6 +42,7 @@ from recollect.runtime.runtime import Runtime, writes_snapshots
 from recollect.runtime.transcript_snapshot import TranscriptSnapshot, snapshot_transcript
 from recollect.session import Session
 from recollect.store.ids import LAST
+from recollect.store.store_address import StoreAddress
 from recollect.transcripts.format_table import read_transcript
 from recollect.transcripts.tolerant_json import read_bytes
 from recollect.view.edit_reasons import BUILT_BY_CODE
@@ -121,7 +122,7 @@ class CompactResult(NamedTuple):
 )
 @click.option("--print", "bare", is_flag=True, help="Print only the snapshot and write nothing.")
 @json_and_store_options
-def compact(*, file: Path | None, **given: Any) -> int:
+def compact(*, file: StoreAddress | None, **given: Any) -> int:
     """Replace the older part of what the model sees with a snapshot.
 
     Nothing is deleted. The configured model writes the snapshot, and code checks and completes it;
@@ -163,7 +164,7 @@ def _require(fine: bool, sentence: str) -> None:  # noqa: FBT001 - reads as an a
 # --- a session -----------------------------------------------------------------------------------
 
 
-def _compact_session(options: CompactOptions, file: Path | None) -> int:
+def _compact_session(options: CompactOptions, file: StoreAddress | None) -> int:
     result = use_runtime(file, partial(_propose, options))
     if options.as_json:
         print_json(_document(result))
@@ -215,7 +216,7 @@ async def _propose_once(options: CompactOptions, runtime: Runtime) -> CompactRes
     return CompactResult(report, target, proposal, entry, short)
 
 
-def _undo(options: CompactOptions, file: Path | None) -> int:
+def _undo(options: CompactOptions, file: StoreAddress | None) -> int:
     async def undo(runtime: Runtime) -> tuple[dict[str, Any], str]:
         await runtime.find_writable_session(options.prefix or LAST)
         report = await load_report(runtime, options.prefix or LAST, named=options.named)

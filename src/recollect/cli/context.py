@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import click
@@ -26,6 +25,7 @@ from recollect.codecs.wires import WIRES
 from recollect.errors import BadInput
 from recollect.past_requests import recent_requests
 from recollect.runtime.runtime import Runtime
+from recollect.store.store_address import StoreAddress
 
 DEFAULT_LAST = 30
 AS_SENT = "sent"  # the format that a request was sent in
@@ -109,7 +109,7 @@ def context(
     pin: tuple[str, ...],
     restore: tuple[str, ...],
     as_json: bool,
-    file: Path | None,
+    file: StoreAddress | None,
     **given: Any,
 ) -> None:
     """Show what the model sees of a session, or change it.
@@ -140,7 +140,7 @@ def _check_options(options: ContextOptions, edits: RequestedEdits) -> None:
         raise click.UsageError("--diff takes a second ENTRY or --at, not both.")
 
 
-def _show(options: ContextOptions, edits: RequestedEdits, file: Path | None) -> _Shown:
+def _show(options: ContextOptions, edits: RequestedEdits, file: StoreAddress | None) -> _Shown:
     prefix, at, named, shown = options.prefix, options.at, options.named, options.shown
     if any(edits):
         edited = use_runtime(file, lambda runtime: edit_context(runtime, prefix, edits, named))

@@ -40,7 +40,6 @@ from recollect.runtime.runtime import Runtime
 from recollect.session import Session
 from recollect.store.contract import SessionInfo, Store
 from recollect.store.ids import now
-from recollect.store.sqlite import SqliteStore
 from recollect.tokens import counter_for
 from recollect.view.curation import is_initial
 from recollect.view.elision_rules import ElisionRules, plan_elisions
@@ -169,7 +168,6 @@ async def load_report(
     """The report for a session's head, or for an earlier entry; with a prompt, for the request
     that it would begin."""
     store = runtime.store
-    assert isinstance(store, SqliteStore)
     info = await runtime.find_session(given)
     entry = None if at is None else (await store.entry(at, session=info.id))[1]
     entries = await _read_entries(store, info, entry)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -11,10 +13,17 @@ import msgspec
 from recollect.cli.console import paint, print_json, print_lines, show_status
 from recollect.cli.display_text import display_width, format_value, one_line, pad, pluralize
 from recollect.cli.options import command, json_and_store_options
-from recollect.errors import CannotOpen
-from recollect.settings import store_path
+from recollect.errors import BadSettings, CannotOpen
+from recollect.settings import load_settings
+from recollect.store.open_store import open_database
 from recollect.store.recovery.integrity_checks import Finding
 from recollect.store.recovery.store_doctor import DoctorReport, examine_store, repair_store
+from recollect.store.store_address import (
+    StoreAddress,
+    default_address,
+    hide_password,
+    parse_address,
+)
 from recollect.text import format_size
 
 MAX_ENTRY_IDS = 8
@@ -23,16 +32,18 @@ MAX_ENTRY_IDS = 8
 @command(
     ("recollect doctor", "check, change nothing"),
     ("recollect doctor --repair", "repair what can be repaired, quarantine the rest"),
+    ("recollect doctor --store postgresql://db/recollect", "check a shared store"),
 )
 @click.option("--repair", is_flag=True, help="Repair what can be repaired; nothing is deleted.")
 @json_and_store_options
-def doctor(*, repair: bool, as_json: bool, file: Path | None) -> int:
+def doctor(*, repair: bool, as_json: bool, file: StoreAddress | None) -> int:
     """Check the store; exit code 1 if something is wrong."""
-    path = file or store_path()
-    if file is not None and not file.exists():
-        raise CannotOpen(str(file), "there is no such file")
+    address = _address(file)
     try:
-        report = (repair_store if repair else examine_store)(path, show_status)
+        if isinstance(address, Path):
+            report = (repair_store if repair else examine_store)(address, show_status)
+        else:
+            report = asyncio.run(_examine_database(address, repair=repair))
     finally:
         show_status("")
     wrong = [finding for finding in report.findings if not finding.repaired]
@@ -41,6 +52,29 @@ def doctor(*, repair: bool, as_json: bool, file: Path | None) -> int:
     else:
         print_lines(_lines(report, wrong))
     return 1 if wrong else 0
+
+
+def _address(given: StoreAddress | None) -> Path | str:
+    address = parse_address(given) if given else default_address(_users_setting())
+    if given is not None and isinstance(address, Path) and not address.exists():
+        raise CannotOpen(str(given), "there is no such file")
+    return address
+
+
+async def _examine_database(url: str, *, repair: bool) -> DoctorReport:
+    """The hashes of all entries, checksums, heads and contents, read over the network."""
+    if repair:
+        why = "a database is repaired from its replica or backup; without --repair it is checked"
+        raise CannotOpen(hide_password(url), why)
+    show_status("reading every entry of the database")
+    async with open_database(url) as store:
+        return DoctorReport(store.address, await store.check(), await store.facts())
+
+
+def _users_setting() -> str:
+    with suppress(BadSettings):  # they are not what is to be checked here
+        return load_settings().store
+    return ""
 
 
 def _lines(report: DoctorReport, wrong: list[Finding]) -> Iterator[str]:

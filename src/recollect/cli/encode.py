@@ -31,6 +31,7 @@ from recollect.runtime.request_replay import Replay, load_replay
 from recollect.runtime.runtime import Runtime
 from recollect.session import Session
 from recollect.store.contract import SessionInfo
+from recollect.store.store_address import StoreAddress
 from recollect.text import format_size
 from recollect.tokens import counter_for
 from recollect.view_loader import fold_stored, read_needed_entries
@@ -76,7 +77,7 @@ class EncodeOptions(NamedTuple):
 @click.option("--no-stream", is_flag=True, help="Request the reply in one piece.")
 @click.option("--trace", is_flag=True, help="List everything that is not sent as stored.")
 @store_option
-def encode(*, file: Path | None, trace: bool, **given: Any) -> None:
+def encode(*, file: StoreAddress | None, trace: bool, **given: Any) -> None:
     """Print the exact request a provider would be sent.
 
     It is what `recollect -r ID -p TEXT` would send now: with instructions, environment and memory,

@@ -22,8 +22,9 @@ from recollect.cli.session_choice import find_session
 from recollect.cli.store_access import use_store
 from recollect.errors import AlreadyExists
 from recollect.redaction import redact_json
+from recollect.store.contract import Store
 from recollect.store.durable_files import publish_file, sync_directory, write_durably
-from recollect.store.sqlite import SqliteStore
+from recollect.store.store_address import StoreAddress
 from recollect.text import format_size
 from recollect.transcripts.format_table import EXPORT_FORMATS
 from recollect.transcripts.session_export import export_session
@@ -44,7 +45,13 @@ from recollect.transcripts.session_export import export_session
 @click.option("--redact", is_flag=True, help="Replace credentials with [redacted: …].")
 @store_option
 def export(
-    *, session: str, to: str, output: str | None, force: bool, redact: bool, file: Path | None
+    *,
+    session: str,
+    to: str,
+    output: str | None,
+    force: bool,
+    redact: bool,
+    file: StoreAddress | None,
 ) -> None:
     """Write a session as another program's file, without loss.
 
@@ -55,7 +62,7 @@ def export(
     into_folder = target.is_dir() or (output or "").endswith(os.sep)
     taken = partial(_holds_another_session, target) if into_folder else None
 
-    async def work(store: SqliteStore) -> tuple[str, bytes]:
+    async def work(store: Store) -> tuple[str, bytes]:
         found = await find_session(store, session)
         return await export_session(store, found.id, to, taken)
 

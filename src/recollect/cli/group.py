@@ -36,6 +36,8 @@ from recollect.errors import RecollectError
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from recollect.store.store_address import StoreAddress
+
 
 class CommandEntry(NamedTuple):
     """A row of the table: where the command is defined, and the first sentence of its help."""
@@ -65,7 +67,11 @@ COMMANDS = {
     "restore": CommandEntry("session_commands", "Bring a session back from the trash."),
     "import": CommandEntry("import_command", "Import other programs' session files without loss."),
     "export": CommandEntry("export", "Write a session as another program's file, without loss."),
+    "store": CommandEntry("store_command", "Show, set up or copy a store."),
     "doctor": CommandEntry("doctor", "Check the store; exit code 1 if something is wrong."),
+    "serve": CommandEntry("serve", "Serve this machine's sessions to other programs."),
+    "connect": CommandEntry("connect", "Talk to a recollect server."),
+    "token": CommandEntry("token", "Name the clients of `recollect serve`, and what each may do."),
     "schema": CommandEntry("schema_command", "Print the JSON Schema of an entry."),
     "completion": CommandEntry("completion", "Print the completion script of a shell."),
     "demo": CommandEntry("demo", "Replay a recorded coding session, with real tools and files."),
@@ -186,13 +192,13 @@ def recollect(
     latest: bool,
     session: str | None,
     fork: bool,
-    file: Path | None,
+    file: StoreAddress | None,
     **given: Any,
 ) -> None:
     """Every word of your agents' sessions: kept, found, read, forked and rewound.
 
     An ID is the short id that commands print, any other unambiguous beginning or end of an id, or
-    `last`. All data is in one file; RECOLLECT_HOME or --store chooses another.
+    `last`. All data is in one file; RECOLLECT_STORE or --store chooses another, or a database.
     """
     if ctx.invoked_subcommand is not None:
         return

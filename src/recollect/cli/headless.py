@@ -33,12 +33,6 @@ from recollect.cli.denial_notes import denial_notes
 from recollect.cli.display_text import format_cost, one_line, pluralize, sanitize, truncate
 from recollect.cli.main import BAD_SETTINGS, FAILED, INTERRUPTED
 from recollect.cli.reduction_notes import reduction_notes
-from recollect.cli.run_documents import (
-    event_document,
-    failure_document,
-    result_document,
-    result_text,
-)
 from recollect.cli.store_access import use_runtime
 from recollect.cli.stored_session import StoredSession, print_stored
 from recollect.codecs.wire_protocol import Delta
@@ -61,8 +55,15 @@ from recollect.runtime.prompt_run import (
     RunResult,
     RunStarted,
 )
+from recollect.runtime.run_documents import (
+    event_document,
+    failure_document,
+    result_document,
+    result_text,
+)
 from recollect.runtime.runtime import Door, Overrides, Runtime
 from recollect.store.ids import LAST
+from recollect.store.store_address import StoreAddress
 from recollect.tools.tool import BAD_CALL_STATUS
 
 # the exit codes that other agents use for the same
@@ -89,7 +90,7 @@ class HeadlessOptions(msgspec.Struct, frozen=True):
 class Reporter:
     """Reports progress: JSON lines on stdout, or notes and a status line on stderr."""
 
-    def __init__(self, options: HeadlessOptions, file: Path | None) -> None:
+    def __init__(self, options: HeadlessOptions, file: StoreAddress | None) -> None:
         persists = options.store_persists
         self.session = StoredSession('recollect -r {} -p "…"', file, persists=persists)
         self.reduced: list[ContextReduced] = []
@@ -123,7 +124,7 @@ class Reporter:
 
 def run_agent(
     prompt: str,
-    file: Path | None,
+    file: StoreAddress | None,
     *,
     session: str | None,
     latest: bool,
@@ -143,7 +144,7 @@ def run_agent(
     return run_headless(HeadlessOptions(prompt, continued, fork, format, run, overrides), file)
 
 
-def run_headless(options: HeadlessOptions, file: Path | None) -> int:
+def run_headless(options: HeadlessOptions, file: StoreAddress | None) -> int:
     """The exit code."""
     reporter = Reporter(options, file)
     before = signal(SIGTERM, _raise_interrupt)
@@ -173,7 +174,9 @@ def run_headless(options: HeadlessOptions, file: Path | None) -> int:
     return _EXIT_CODES.get(result.finished.reason, FAILED)
 
 
-def _run_in_store(options: HeadlessOptions, reporter: Reporter, file: Path | None) -> RunResult:
+def _run_in_store(
+    options: HeadlessOptions, reporter: Reporter, file: StoreAddress | None
+) -> RunResult:
     async def work(runtime: Runtime) -> RunResult:
         return await _run(runtime, options, reporter)
 

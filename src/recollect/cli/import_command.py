@@ -21,6 +21,7 @@ from recollect.cli.options import command, json_and_store_options
 from recollect.cli.store_access import abbreviate_home, use_runtime
 from recollect.errors import RecollectError, StoreError, UnknownFormat
 from recollect.runtime.runtime import Runtime
+from recollect.store.store_address import StoreAddress
 from recollect.transcripts.import_result import ImportResult
 from recollect.transcripts.session_files import find_session_files
 
@@ -41,7 +42,9 @@ MAX_NAMED = 10  # files in no known format
 )
 @click.option("-v", "--verbose", is_flag=True, help="Name every file that was not recognised.")
 @json_and_store_options
-def import_(*, files: tuple[Path, ...], verbose: bool, as_json: bool, file: Path | None) -> int:
+def import_(
+    *, files: tuple[Path, ...], verbose: bool, as_json: bool, file: StoreAddress | None
+) -> int:
     """Import other programs' session files without loss.
 
     Of a folder, every session below it is imported. A file that cannot be read does not stop the

@@ -28,8 +28,9 @@ from recollect.cli.short_ids import shorten_session_id
 from recollect.cli.store_access import abbreviate_home, use_store
 from recollect.entries import Message, Text
 from recollect.runtime.session_context import find_folders, memory_sources
+from recollect.store.contract import Store
 from recollect.store.ids import LAST
-from recollect.store.sqlite import SqliteStore
+from recollect.store.store_address import StoreAddress
 from recollect.text import format_size
 from recollect.workspace.effective_settings import resolve_settings
 from recollect.workspace.memory_files import (
@@ -56,7 +57,9 @@ _CHOICE = f"[{'|'.join(ACTIONS)}]"
 )
 @click.argument("words", nargs=-1, metavar="[TEXT]")
 @json_and_store_options
-def memory(*, action: str, words: tuple[str, ...], as_json: bool, file: Path | None) -> None:
+def memory(
+    *, action: str, words: tuple[str, ...], as_json: bool, file: StoreAddress | None
+) -> None:
     """Show what every session here is told, or add a fact.
 
     Memory files (AGENTS.md and others) are read from your data directory and from the folders of a
@@ -125,8 +128,8 @@ def _table(found: MemoryFiles) -> list[str]:
 # --- what changed -------------------------------------------------------------------------------
 
 
-def _refresh(found: MemoryFiles, store_file: Path | None, *, as_json: bool) -> None:
-    async def work(store: SqliteStore) -> tuple[str, list[Message]]:
+def _refresh(found: MemoryFiles, store_file: StoreAddress | None, *, as_json: bool) -> None:
+    async def work(store: Store) -> tuple[str, list[Message]]:
         session = await find_session(store, LAST)
         bodies = [entry.body for entry in await store.path(session.id, damaged="mark")]
         messages = [body for body in bodies if isinstance(body, Message) and body.context]

@@ -32,6 +32,7 @@ from recollect.models.embedded_weights import (
     has_weights,
 )
 from recollect.models.local_servers import find_local_servers
+from recollect.models.readiness import can_start, is_ready
 from recollect.models.resolve import ResolvedModel, default_model_name, known_models, look_up_model
 from recollect.models.weights_download import ensure_weights, remove_weights
 from recollect.settings import SETTINGS_FILE, Settings, data_directory, load_settings
@@ -176,7 +177,7 @@ def _table_lines(
     lines = [paint.dim(GAP.join(head).rstrip())]
     for model, row in zip(found, body, strict=True):
         line = GAP.join(row).rstrip()
-        lines.append(line if _is_ready(model) else paint.dim(line))
+        lines.append(line if is_ready(model) else paint.dim(line))
     source = " (from the settings)" if settings.model else ""
     return [
         *lines,
@@ -211,7 +212,7 @@ def _model_document(model: ResolvedModel, default: ResolvedModel) -> dict[str, o
         "price": None if profile.price is None else msgspec.to_builtins(profile.price),
         "generation": {k: v for k, v in generation.items() if v not in (None, "", [])},
         "key": _key_label(model),
-        "ready": _is_ready(model),
+        "ready": is_ready(model),
         "default": model.name == default.name,
     }
 
@@ -220,19 +221,8 @@ def _thinking_label(model: ResolvedModel) -> str:
     return {"": "no", "field": "yes", "text": "in text"}[model.profile.thinks]
 
 
-def _is_ready(model: ResolvedModel) -> bool:
-    if not _can_start(model):
-        return False
-    return not model.endpoint.keys or model.key is not None
-
-
-def _can_start(model: ResolvedModel) -> bool:
-    embedded = None if model.endpoint.url else find_embedded_model(model.wire_name)
-    return embedded is None or embedded.automatic or has_weights(embedded.weights)
-
-
 def _key_label(model: ResolvedModel) -> str:
-    if not _can_start(model):
+    if not can_start(model):
         return "not downloaded"
     if not model.endpoint.keys:
         return "none needed"

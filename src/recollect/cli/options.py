@@ -21,11 +21,22 @@ NO_SYSTEM = (
 )
 
 
+class StoreType(click.Path):
+    """The path of a file, or the URL of a database."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        is_url = isinstance(value, str) and "://" in value
+        return value if is_url else super().convert(value, param, ctx)
+
+
 store_option = click.option(
     "--store",
     "file",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE|URL",
+    type=StoreType(),
     help="Use this store instead of your own.",
 )
 json_option = click.option(

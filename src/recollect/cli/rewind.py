@@ -22,8 +22,8 @@ from recollect.cli.session_choice import find_session, find_writable_session
 from recollect.cli.short_ids import find_entry, shorten_entry_id, shorten_session_id
 from recollect.cli.store_access import use_store
 from recollect.errors import Damaged
-from recollect.store.contract import SessionInfo
-from recollect.store.sqlite import SqliteStore
+from recollect.store.contract import SessionInfo, Store
+from recollect.store.store_address import StoreAddress
 from recollect.tools.file_rewind import RewindResult, rewind_files
 from recollect.tools.resolve_path import quote
 
@@ -64,7 +64,7 @@ class RewindReport(NamedTuple):
     help="With --files: write the old content of conflicting files to NAME.recollect-old.",
 )
 @json_and_store_options
-def rewind(*, as_json: bool, file: Path | None, **given: Any) -> int:
+def rewind(*, as_json: bool, file: StoreAddress | None, **given: Any) -> int:
     """Move a session's head; nothing is deleted.
 
     ENTRY is the entry to continue after, or `start`. With --files, the files that the session's
@@ -82,7 +82,7 @@ def rewind(*, as_json: bool, file: Path | None, **given: Any) -> int:
     return int(options.files and not options.preview and bool(report.rewound.conflicts))
 
 
-async def _rewind(store: SqliteStore, options: RewindOptions) -> RewindReport:
+async def _rewind(store: Store, options: RewindOptions) -> RewindReport:
     find = find_session if options.preview else find_writable_session
     found = await find(store, options.session)
     entry = None if options.entry == "start" else options.entry
@@ -100,12 +100,12 @@ async def _rewind(store: SqliteStore, options: RewindOptions) -> RewindReport:
     return RewindReport(options, found, rewound, short, target, back, root)
 
 
-async def _shorten(store: SqliteStore, entry: str | None) -> str:
+async def _shorten(store: Store, entry: str | None) -> str:
     return "start" if entry is None else await shorten_entry_id(store, entry)
 
 
 async def _preview_files(
-    store: SqliteStore, found: SessionInfo, to: str | None, root: Path
+    store: Store, found: SessionInfo, to: str | None, root: Path
 ) -> RewindResult:
     """What `--files` would do. Damage elsewhere in the session does not stop the rewind."""
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import click
@@ -18,11 +17,11 @@ from recollect.cli.session_choice import find_session
 from recollect.cli.store_access import current_project, use_store
 from recollect.entries import entry_to_json
 from recollect.errors import BadInput
-from recollect.store.contract import SearchHit, SearchQuery, SearchResult
+from recollect.store.contract import SearchHit, SearchQuery, SearchResult, Store
 from recollect.store.readable_text import call_line, result_line
 from recollect.store.search_hits import answered_calls, given_results
 from recollect.store.search_tokenizer import parse_query
-from recollect.store.sqlite import SqliteStore
+from recollect.store.store_address import StoreAddress
 from recollect.text import clip
 
 _WIDE = 160  # characters of a line, where there is no terminal to fit
@@ -61,7 +60,7 @@ def search(
     session: str | None,
     limit: int,
     as_json: bool,
-    file: Path | None,
+    file: StoreAddress | None,
     **filters: Any,
 ) -> None:
     """Find entries by their words.
@@ -98,7 +97,7 @@ def search(
         print_note(f"there are more; --limit {limit * 5} shows more")
 
 
-async def _find(store: SqliteStore, query: SearchQuery) -> tuple[SearchResult, dict[str, str]]:
+async def _find(store: Store, query: SearchQuery) -> tuple[SearchResult, dict[str, str]]:
     if query.session is not None:
         session = await find_session(store, query.session)
         query = msgspec.structs.replace(query, session=session.id)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import wraps
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import click
@@ -24,22 +23,22 @@ from recollect.cli.session_choice import (
 )
 from recollect.cli.short_ids import find_entry, shorten_session_id
 from recollect.cli.store_access import use_store
-from recollect.store.contract import SessionInfo
-from recollect.store.sqlite import SqliteStore
+from recollect.store.contract import SessionInfo, Store
+from recollect.store.store_address import StoreAddress
 
 ChangeResult: TypeAlias = tuple[SessionInfo, str]  # the session, and what it now is or has
 Change: TypeAlias = Callable[..., Awaitable[ChangeResult]]
 
 
 def _session_change(
-    find: Callable[[SqliteStore, str], Awaitable[SessionInfo]],
+    find: Callable[[Store, str], Awaitable[SessionInfo]],
 ) -> Callable[[Change], Callable[..., None]]:
     """Find the session, change it, and print what happened."""
 
     def decorate(change: Change) -> Callable[..., None]:
         @wraps(change)
-        def run(*, session: str, as_json: bool, file: Path | None, **given: Any) -> None:
-            async def work(store: SqliteStore) -> tuple[SessionInfo, str]:
+        def run(*, session: str, as_json: bool, file: StoreAddress | None, **given: Any) -> None:
+            async def work(store: Store) -> tuple[SessionInfo, str]:
                 changed, outcome = await change(store, await find(store, session), **given)
                 return changed, f"session {await shorten_session_id(store, changed.id)} {outcome}"
 
@@ -61,7 +60,7 @@ def _session_change(
 @session_before("title", is_id=False)
 @json_and_store_options
 @_session_change(find_writable_session)
-async def rename(store: SqliteStore, session: SessionInfo, title: str) -> ChangeResult:
+async def rename(store: Store, session: SessionInfo, title: str) -> ChangeResult:
     """Give a session another title."""
     renamed = await store.rename(session.id, title)
     return renamed, f"is now called {renamed.title!r}"
@@ -76,7 +75,7 @@ async def rename(store: SqliteStore, session: SessionInfo, title: str) -> Change
 @session_argument(required=True)
 @json_and_store_options
 @_session_change(find_session)
-async def trash(store: SqliteStore, session: SessionInfo) -> ChangeResult:
+async def trash(store: Store, session: SessionInfo) -> ChangeResult:
     """Move a session to the trash; nothing is deleted."""
     trashed = await store.trash(session.id)
     short = await shorten_session_id(store, session.id)
@@ -90,7 +89,7 @@ async def trash(store: SqliteStore, session: SessionInfo) -> ChangeResult:
 @session_argument()
 @json_and_store_options
 @_session_change(find_trashed_session)
-async def restore(store: SqliteStore, session: SessionInfo) -> ChangeResult:
+async def restore(store: Store, session: SessionInfo) -> ChangeResult:
     """Bring a session back from the trash."""
     if session.trashed is None:
         return session, "is not in the trash"
@@ -106,9 +105,7 @@ async def restore(store: SqliteStore, session: SessionInfo) -> ChangeResult:
 @click.option("--title", default="", help="The new session's title.  [default: the old one's]")
 @json_and_store_options
 @_session_change(find_writable_session)
-async def fork(
-    store: SqliteStore, session: SessionInfo, at: str | None, title: str
-) -> ChangeResult:
+async def fork(store: Store, session: SessionInfo, at: str | None, title: str) -> ChangeResult:
     """Start a session that shares another's beginning."""
     entry = await find_entry(store, at, session)
     forked = await store.fork(session.id, at=entry, title=title)

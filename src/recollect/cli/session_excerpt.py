@@ -16,12 +16,11 @@ from recollect.cli.short_ids import find_entry, find_session_or_entry, shorten_s
 from recollect.entries import Entry, Message, Note
 from recollect.errors import Damaged, UnknownEntry
 from recollect.runtime.runtime import Runtime
-from recollect.store.contract import SessionInfo
+from recollect.store.contract import SessionInfo, Store
 from recollect.store.ids import LAST
 from recollect.store.log_reader import QUARANTINED, UNREADABLE
 from recollect.store.output_notes import output_part, read_output_parts
 from recollect.store.readable_text import calls_of
-from recollect.store.sqlite import SqliteStore
 from recollect.view.view import View
 from recollect.view_loader import load_view
 
@@ -68,13 +67,13 @@ class SessionExcerpt(NamedTuple):
         return frozenset(entry.id for entry in self.entries if entry.body in _DAMAGED)
 
 
-async def _find(store: SqliteStore, given: str) -> tuple[SessionInfo, Entry | None]:
+async def _find(store: Store, given: str) -> tuple[SessionInfo, Entry | None]:
     if given == LAST:
         return await find_session(store, given), None
     return await find_session_or_entry(store, given)
 
 
-async def read_excerpt(store: SqliteStore, options: ShowOptions) -> SessionExcerpt:
+async def read_excerpt(store: Store, options: ShowOptions) -> SessionExcerpt:
     session, marked = await _find(store, options.given)
     short = await shorten_session_id(store, session.id)
     _refuse_contradiction(options, marked, short)
@@ -126,7 +125,6 @@ async def read_turns(runtime: Runtime, options: ShowOptions) -> SessionExcerpt:
     """The newest turns, as the model sees them."""
     assert options.turns is not None
     store = runtime.store
-    assert isinstance(store, SqliteStore)
     info, marked = await _find(store, options.given)
     short = await shorten_session_id(store, info.id)
     _refuse_contradiction(options, marked, short)
@@ -150,14 +148,14 @@ def _sent_entries(view: View) -> tuple[Entry, ...]:
 
 
 async def _read_curated(
-    store: SqliteStore, session: SessionInfo, at: str | None, last: int | None
+    store: Store, session: SessionInfo, at: str | None, last: int | None
 ) -> EntryWindow:
     sent = _sent_entries(await load_view(store, session.id, at=at))
     newest = sent[-last:] if last else sent
     return EntryWindow(newest, before=len(sent) - len(newest))
 
 
-async def _read_initial(store: SqliteStore, session: SessionInfo, at: str | None) -> EntryWindow:
+async def _read_initial(store: Store, session: SessionInfo, at: str | None) -> EntryWindow:
     """The initial context, or the first message where there is none."""
     path = await store.path(session.id, at=at, damaged="mark") if session.head else ()
     messages = [(entry, entry.body) for entry in path if isinstance(entry.body, Message)]
@@ -166,7 +164,7 @@ async def _read_initial(store: SqliteStore, session: SessionInfo, at: str | None
 
 
 async def _read_path(
-    store: SqliteStore, session: SessionInfo, at: str | None, last: int | None
+    store: Store, session: SessionInfo, at: str | None, last: int | None
 ) -> EntryWindow:
     try:
         entries = await store.path(session.id, at=at, last=last, damaged="mark")
@@ -182,7 +180,7 @@ async def _read_path(
     return EntryWindow(entries, problem=problem)
 
 
-async def _read_exchange(store: SqliteStore, session: SessionInfo, entry: Entry) -> EntryWindow:
+async def _read_exchange(store: Store, session: SessionInfo, entry: Entry) -> EntryWindow:
     """The entry, after the call that it answers, or before the results of its calls; of a command's
     output also the parts before it."""
     off_path, problem = False, ""
@@ -202,7 +200,7 @@ async def _read_exchange(store: SqliteStore, session: SessionInfo, entry: Entry)
 
 
 async def _read_neighbours(
-    store: SqliteStore, session: SessionInfo, entry: Entry, around: int
+    store: Store, session: SessionInfo, entry: Entry, around: int
 ) -> EntryWindow:
     try:
         after = await store.path(session.id, since=entry.id, damaged="mark")

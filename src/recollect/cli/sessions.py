@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 import msgspec
 
@@ -12,8 +10,8 @@ from recollect.cli.dates import format_age
 from recollect.cli.display_text import GAP, align_table, one_line
 from recollect.cli.options import command, json_and_store_options
 from recollect.cli.store_access import abbreviate_home, current_project, use_store
-from recollect.store.contract import SessionInfo
-from recollect.store.sqlite import SqliteStore
+from recollect.store.contract import SessionInfo, Store
+from recollect.store.store_address import StoreAddress
 
 
 @command(
@@ -27,12 +25,12 @@ from recollect.store.sqlite import SqliteStore
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N sessions.")
 @json_and_store_options
 def sessions(
-    *, everywhere: bool, trash: bool, limit: int | None, as_json: bool, file: Path | None
+    *, everywhere: bool, trash: bool, limit: int | None, as_json: bool, file: StoreAddress | None
 ) -> None:
     """List this project's sessions, most recently used first."""
     project = None if everywhere else current_project()
 
-    async def work(store: SqliteStore) -> tuple[tuple[SessionInfo, ...], dict[str, str], int]:
+    async def work(store: Store) -> tuple[tuple[SessionInfo, ...], dict[str, str], int]:
         found = await store.sessions(project=project, trashed=trash)
         others = 0 if found or everywhere else len(await store.sessions(trashed=trash))
         short = await store.short_session_ids(session.id for session in found[:limit])

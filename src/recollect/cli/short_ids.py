@@ -14,7 +14,6 @@ from recollect.cli.entry_display import role_of, summarize
 from recollect.entries import Entry
 from recollect.errors import AmbiguousId, NotFound, RecollectError, UnknownEntry, UnknownSession
 from recollect.store.contract import SessionInfo, Store
-from recollect.store.sqlite import SqliteStore
 from recollect.text import clip
 from recollect.transcripts.find_session import session_by_id
 
@@ -41,12 +40,12 @@ class SeveralFound(RecollectError):
         self.given = given
 
 
-async def find_entry(store: SqliteStore, given: str | None, session: SessionInfo) -> str | None:
+async def find_entry(store: Store, given: str | None, session: SessionInfo) -> str | None:
     """The id of an entry of a session, or one that it shares as a fork; None if none is named."""
     return None if given is None else (await _entry(store, given, session.id))[1].id
 
 
-async def find_session_or_entry(store: SqliteStore, given: str) -> tuple[SessionInfo, Entry | None]:
+async def find_session_or_entry(store: Store, given: str) -> tuple[SessionInfo, Entry | None]:
     """The session with this id, or else the entry together with its session; also with the brackets
     and commas around it that were copied along."""
     bare = given.strip(_WRAPPING)
@@ -59,7 +58,7 @@ async def find_session_or_entry(store: SqliteStore, given: str) -> tuple[Session
     raise UnknownId(given)
 
 
-async def _session(store: SqliteStore, given: str) -> SessionInfo:
+async def _session(store: Store, given: str) -> SessionInfo:
     try:
         return await session_by_id(store, given)
     except AmbiguousId as vague:
@@ -69,9 +68,7 @@ async def _session(store: SqliteStore, given: str) -> SessionInfo:
         raise SeveralFound(given, lines) from None
 
 
-async def _entry(
-    store: SqliteStore, given: str, session: str | None = None
-) -> tuple[SessionInfo, Entry]:
+async def _entry(store: Store, given: str, session: str | None = None) -> tuple[SessionInfo, Entry]:
     try:
         return await store.entry(given, session=session)
     except AmbiguousId as vague:
@@ -86,7 +83,7 @@ def _describe(entry: Entry) -> str:
     return truncate(f"{about}: {summarize(entry.body)}", _LINE)
 
 
-async def shorten_session_id(store: SqliteStore, session: str) -> str:
+async def shorten_session_id(store: Store, session: str) -> str:
     """The end that identifies this session in the whole store."""
     return (await store.short_session_ids([session]))[session]
 

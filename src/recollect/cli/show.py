@@ -7,7 +7,6 @@ code is 1.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import click
@@ -22,10 +21,11 @@ from recollect.cli.session_excerpt import SessionExcerpt, ShowOptions, read_exce
 from recollect.cli.store_access import abbreviate_home, use_runtime, use_store
 from recollect.entries import Entry, entry_to_json
 from recollect.runtime.runtime import Runtime
+from recollect.store.contract import Store
 from recollect.store.ids import LAST
 from recollect.store.output_notes import output_part, whole_output
 from recollect.store.readable_text import call_line, calls_of
-from recollect.store.sqlite import SqliteStore
+from recollect.store.store_address import StoreAddress
 
 _MAX_CALL = 120
 
@@ -62,7 +62,9 @@ _MAX_CALL = 120
 @click.option("--curated", is_flag=True, help="The messages a provider may be sent.")
 @click.option("--full", is_flag=True, help="Shorten nothing.")
 @json_and_store_options
-def show(*, given: tuple[str, ...], as_json: bool, file: Path | None, **options_given: Any) -> int:
+def show(
+    *, given: tuple[str, ...], as_json: bool, file: StoreAddress | None, **options_given: Any
+) -> int:
     """Show a session, or entries of it.
 
     A result is shown with its call, and a call with its results.
@@ -86,7 +88,7 @@ def show(*, given: tuple[str, ...], as_json: bool, file: Path | None, **options_
     return _warn(excerpts)
 
 
-async def _read_all(store: SqliteStore, wanted: list[ShowOptions]) -> list[SessionExcerpt]:
+async def _read_all(store: Store, wanted: list[ShowOptions]) -> list[SessionExcerpt]:
     return [await read_excerpt(store, options) for options in wanted]
 
 

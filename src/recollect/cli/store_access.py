@@ -15,8 +15,8 @@ from typing import TypeVar
 from recollect.cli.console import print_warning
 from recollect.errors import CannotOpen, HeadMoved
 from recollect.runtime.runtime import Door, Overrides, Runtime, open_runtime
-from recollect.store.contract import Project
-from recollect.store.sqlite import SqliteStore
+from recollect.store.contract import Project, Store
+from recollect.store.store_address import StoreAddress, parse_address
 from recollect.workspace.project_identity import identify_project
 
 T = TypeVar("T")
@@ -24,13 +24,12 @@ MAX_ATTEMPTS = 4
 
 
 def use_store(
-    file: Path | None, work: Callable[[SqliteStore], Awaitable[T]], *, make: bool = False
+    file: StoreAddress | None, work: Callable[[Store], Awaitable[T]], *, make: bool = False
 ) -> T:
     """Run `work` on the runtime's store, for commands that call no model: they also work where the
     settings are wrong. A named file must exist, unless the command may `make` it."""
 
     async def on_store(runtime: Runtime) -> T:
-        assert isinstance(runtime.store, SqliteStore)
         return await work(runtime.store)
 
     door = Door(warn=print_warning, accepts_bad_settings=True)
@@ -38,7 +37,7 @@ def use_store(
 
 
 def use_runtime(
-    file: Path | None,
+    file: StoreAddress | None,
     work: Callable[[Runtime], Awaitable[T]],
     *,
     make: bool = False,
@@ -46,12 +45,13 @@ def use_runtime(
     overrides: Overrides | None = None,
 ) -> T:
     """Run `work` with the runtime of the current folder; for the store as in `use_store`."""
-    if file is not None and not make and not file.exists():
+    address = None if file is None else parse_address(file)
+    if isinstance(address, Path) and not make and not address.exists():
         raise CannotOpen(str(file), "there is no such file")
     door, overrides = door or Door(warn=print_warning), overrides or Overrides()
 
     async def opened() -> T:
-        async with open_runtime(Path.cwd(), file, door=door, overrides=overrides) as runtime:
+        async with open_runtime(Path.cwd(), address, door=door, overrides=overrides) as runtime:
             return await work(runtime)
 
     return asyncio.run(opened())

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from shlex import quote
 
 from recollect.cli.console import print_note
 from recollect.store.contract import Store
+from recollect.store.store_address import StoreAddress, hide_password
 
 
 class StoredSession:
     """Nothing until the run has a session; then that one, or the fork that the run goes on in."""
 
-    def __init__(self, command: str, file: Path | None, *, persists: bool) -> None:
+    def __init__(self, command: str, file: StoreAddress | None, *, persists: bool) -> None:
         self.id = ""
         self._short = ""
         self._command, self._file, self._persists = command, file, persists
@@ -26,7 +26,7 @@ class StoredSession:
         """The command that continues it; empty if nothing is stored."""
         if not self.id or not self._persists:
             return ""
-        store = f" --store {quote(str(self._file))}" if self._file is not None else ""
+        store = f" --store {quote(hide_password(self._file))}" if self._file is not None else ""
         return f"`{self._command.format(self._short + store)}` continues"
 
 

@@ -45,6 +45,7 @@ class Generation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     seed: int | None = None
     effort: Effort = ""  # how long to think
     schema: str = ""  # a JSON Schema, as JSON text, that the answer must follow
+    parallel_calls: bool | None = None  # False: at most one call in a reply
 
 
 class RequestOptions(msgspec.Struct, frozen=True, kw_only=True):

@@ -30,7 +30,6 @@ from recollect.execution.output_recorder import OutputRecorder
 from recollect.execution.process import KILL_SECONDS, ProcessEnd, run_process
 from recollect.execution.sandbox import (
     PROGRAM_PATH,
-    SECRET_PATHS,
     Isolation,
     SandboxPolicy,
     enter_sandbox,
@@ -38,6 +37,7 @@ from recollect.execution.sandbox import (
 )
 from recollect.settings import data_directory
 from recollect.store.output_notes import OutputLog, job_name
+from recollect.workspace.private_paths import SECRET_PATHS
 
 MAX_COMMAND_BYTES = 100_000  # the system takes 131,071 in one word
 

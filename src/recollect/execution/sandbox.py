@@ -25,19 +25,8 @@ import msgspec
 from recollect.entries import json_text
 from recollect.execution import landlock
 from recollect.execution.guarded_names import GUARDED_NAMES, GuardedName, file_mode, hold_names
+from recollect.workspace.private_paths import SECRET_PATHS
 
-# Never shown to a command: below the home, or absolute.
-_HIDDEN_PATHS = """
-.ssh .aws .azure .gnupg .kube .docker .netrc .npmrc .pypirc .git-credentials .pgpass .my.cnf .boto
-.s3cfg .vault-token .password-store .terraform.d .huggingface .mozilla .thunderbird .age .claude
-.claude.json .codex .gemini .config/gh .config/hub .config/gcloud .config/op .config/rclone
-.config/sops .config/git/credentials .config/recollect .config/google-chrome .config/chromium
-.config/BraveSoftware .config/anthropic .local/share/keyrings .local/share/recollect
-.cargo/credentials .cargo/credentials.toml .gem/credentials .cache/huggingface/token .bash_history
-.zsh_history .python_history .psql_history .mysql_history .sqlite_history .node_repl_history
-/etc/shadow /etc/gshadow /etc/sudoers /etc/sudoers.d
-"""
-SECRET_PATHS = tuple(_HIDDEN_PATHS.split())
 # Where other programs keep their sockets and temporary files: a command sees its own, or nothing.
 PRIVATE_FOLDERS = ("/tmp", "/var/tmp", "/run")  # noqa: S108 - named to be hidden
 # What names are looked up with; some systems keep it among the sockets.

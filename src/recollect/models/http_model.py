@@ -40,7 +40,7 @@ from recollect.models.model_protocol import ModelEvent, RequestMessages, Retryin
 from recollect.models.resolve import ResolvedModel, build_wire, fill_options
 from recollect.models.retry import FailedAttempt, judge_error, refuses_tools, retry_delay
 from recollect.models.role_order import CALLS_IN_TEXT, ROLES_ALTERNATE, is_about_role_order
-from recollect.models.transport import HttpClient, HttpResponse, TransportFailed
+from recollect.models.transport import HttpClient, HttpResponse, IdleConnections, TransportFailed
 from recollect.settings import TransportSettings
 
 # The address and key of a server that this process runs; called before each attempt.
@@ -63,15 +63,18 @@ class HttpModel:
         transport: TransportSettings = TransportSettings(),  # noqa: B008 - a frozen value
         *,
         locate: LocateServer | None = None,
+        connections: IdleConnections | None = None,  # shared with other models
     ) -> None:
         self.chosen, self.transport = chosen, transport
         self.text_tools = chosen.profile.tools == "text"
-        self.client = HttpClient(transport)
+        self._connections = connections
+        self.client = HttpClient(transport, connections)
         self.is_local = locate is not None  # a server of this process, located for each attempt
         self._locate = locate
         self._local_key: ApiKey | None = None
         self._encoder: Encoder | None = None
         self._sent: EncodedRequest | None = None
+        self._fixes: tuple[Fix, ...] = ()  # of the last request, once this is closed
         self._secrets = set(find_secrets(chosen.endpoint, transport))
 
     def __repr__(self) -> str:
@@ -84,7 +87,7 @@ class HttpModel:
     @property
     def fixes(self) -> tuple[Fix, ...]:
         """How the last request differs from the messages it was made of."""
-        return self._sent.fixes if self._sent is not None else ()
+        return self._sent.fixes if self._sent is not None else self._fixes
 
     @property
     def secrets(self) -> tuple[ApiKey, ...]:
@@ -97,7 +100,9 @@ class HttpModel:
         await self.aclose()
 
     async def aclose(self) -> None:
-        client, self.client = self.client, HttpClient(self.transport)
+        # a result that names this model may be kept, but not the last request with it
+        self._fixes, self._encoder, self._sent = self.fixes, None, None
+        client, self.client = self.client, HttpClient(self.transport, self._connections)
         await client.aclose()
 
     async def stream(

@@ -8,6 +8,7 @@ from functools import partial
 from recollect.models.embedded_weights import find_embedded_model
 from recollect.models.http_model import HttpModel
 from recollect.models.resolve import resolve_model
+from recollect.models.transport import IdleConnections
 from recollect.settings import Settings, load_settings
 
 
@@ -17,11 +18,13 @@ def open_model(
     *,
     for_agent: bool = False,
     progress: Callable[[int, int], None] | None = None,
+    connections: IdleConnections | None = None,
 ) -> HttpModel:
     """The model of this name, or the default one. Nothing is sent or started yet.
 
     With `for_agent`, a model that cannot work with tools raises `ModelTooSmall`. `progress` is
-    called with the bytes so far and in all if weights have to be downloaded first.
+    called with the bytes so far and in all if weights must be downloaded first. `connections` are
+    shared with other models.
     """
     settings = load_settings() if settings is None else settings
     chosen = resolve_model(name, settings)
@@ -31,7 +34,7 @@ def open_model(
 
         raise ModelTooSmall(chosen.name, ways_to_a_model())
     if chosen.endpoint.url:
-        return HttpModel(chosen, settings.transport)
+        return HttpModel(chosen, settings.transport, connections=connections)
     # most runs call a model elsewhere and never need a server of their own
     from recollect.models.embedded_model import EmbeddedServer, check_ready, server_address
 

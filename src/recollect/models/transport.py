@@ -27,7 +27,8 @@ from recollect.models.http_errors import BROKEN, COMPRESSED, MALFORMED, describe
 from recollect.models.network_backend import NetworkBackend
 from recollect.settings import TransportSettings
 
-_MAX_IDLE = 4  # connections kept for the next request
+_MAX_IDLE = 4  # connections kept for the next request, to one server
+_MAX_SHARED_IDLE = 64  # the same, where many sessions share them
 _KEEP = 60.0  # seconds
 _DIRECT = {"all://localhost": None, "all://127.0.0.1": None, "all://[::1]": None}
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")  # h2, unlike h11, would send them
@@ -47,12 +48,44 @@ class TransportFailed(Exception):
         self.why, self.retryable = why, retryable
 
 
-class HttpClient:
-    """Sends requests to one server; for one event loop."""
+class IdleConnections:
+    """Connections that wait for the next request, by server; several clients of one event loop may
+    share them, so that a session's next prompt needs no new handshake."""
 
-    def __init__(self, settings: TransportSettings) -> None:
+    def __init__(self, most: int = _MAX_SHARED_IDLE) -> None:
+        self._most = most
+        self._by_server: dict[str, list[_Connection]] = {}
+
+    async def take(self, server: str) -> _Connection | None:
+        waiting = self._by_server.get(server, [])
+        while waiting:
+            connection = waiting.pop()
+            if not connection.backend.is_stale:
+                return connection
+            await connection.aclose()
+        return None
+
+    def keep(self, connection: _Connection) -> bool:
+        """Whether there is room for it."""
+        waiting = self._by_server.setdefault(connection.server, [])
+        if len(waiting) >= self._most:
+            return False
+        waiting.append(connection)
+        return True
+
+    async def aclose(self) -> None:
+        for waiting in self._by_server.values():
+            while waiting:
+                await waiting.pop().aclose()
+
+
+class HttpClient:
+    """Sends requests; for one event loop."""
+
+    def __init__(self, settings: TransportSettings, shared: IdleConnections | None = None) -> None:
         self.settings = settings
-        self._idle: list[_Connection] = []
+        self._idle = shared or IdleConnections(_MAX_IDLE)
+        self._owns_idle = shared is None
         self._busy: set[_Connection] = set()
         self._closed = False
 
@@ -73,7 +106,8 @@ class HttpClient:
         with _described(self.settings):
             fields = [(n.encode(), v.encode("latin-1")) for n, v in headers.items()]
             fields.append((b"content-length", b"%d" % size))
-            connection = await self._take(url)
+            connection = await self._idle.take(_server_of(url, self.settings))
+            connection = connection or _Connection(url, self.settings)
             try:
                 return await self._send(connection, url, fields, body)
             except (httpx2.NetworkError, httpx2.ProtocolError):
@@ -82,14 +116,6 @@ class HttpClient:
             # a server that answers before the request is through is understood over HTTP/1.1
             connection = _Connection(url, self.settings, http2=False)
             return await self._send(connection, url, fields, body)
-
-    async def _take(self, url: str) -> _Connection:
-        while self._idle:
-            connection = self._idle.pop()
-            if not connection.backend.is_stale:
-                return connection
-            await connection.aclose()
-        return _Connection(url, self.settings)
 
     async def _send(
         self,
@@ -108,17 +134,16 @@ class HttpClient:
     async def release(self, connection: _Connection, *, reusable: bool) -> None:
         """Keep a connection whose response was read to its end; close any other at once."""
         self._busy.discard(connection)
-        if reusable and not self._closed and len(self._idle) < _MAX_IDLE:
-            self._idle.append(connection)
-        else:
+        if not (reusable and not self._closed and self._idle.keep(connection)):
             await connection.aclose()
 
     async def aclose(self) -> None:
         """Responses that are still being read break off."""
         self._closed = True
-        for connection in (*self._idle, *self._busy):
+        for connection in tuple(self._busy):
             await connection.aclose()
-        self._idle.clear()
+        if self._owns_idle:
+            await self._idle.aclose()
 
 
 class HttpResponse:
@@ -168,6 +193,7 @@ class _Connection:
     def __init__(self, url: str, settings: TransportSettings, *, http2: bool = True) -> None:
         wait = settings.read_timeout
         secure = url.lower().startswith("https:")
+        self.server = _server_of(url, settings)
         self.backend = NetworkBackend()
         self.client = httpx2.AsyncClient(
             # loading certificates takes longer than calling a server on this machine
@@ -206,6 +232,12 @@ class _Connection:
         with _unlogged():
             await self.backend.aclose()
             await self.client.aclose()
+
+
+def _server_of(url: str, settings: TransportSettings) -> str:
+    """What two requests must have in common to share a connection."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme.lower()}://{rest.partition('/')[0]} {settings}"
 
 
 @lru_cache(maxsize=4)

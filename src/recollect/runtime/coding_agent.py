@@ -1,6 +1,7 @@
-"""Builds the agents of a folder: the coding agent, and `ask`, which has no tools.
+"""Builds the agents of a folder: the coding agent, `ask`, which has no tools, and `client`, which
+has nothing but what a client of a server sent.
 
-Both make sure of their session's initial context, fit it into the window by the settings, and are
+All make sure of their session's initial context, fit it into the window by the settings, and are
 the only way to a model for every door.
 """
 
@@ -8,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
@@ -19,10 +20,11 @@ from recollect.agent.hooks import CommandHook, Hook, Hooks, TranscriptPath
 from recollect.agent.loop import Agent
 from recollect.agent.subagents import build_task_tool
 from recollect.compaction.budget import Budget
-from recollect.entries import Body, Entry
+from recollect.entries import Body, Entry, Message
 from recollect.models.model_calls import profile_of
 from recollect.models.model_protocol import Model
 from recollect.runtime.permission_policy import (
+    MEMORY_TOOL,
     Approve,
     PermissionDenial,
     build_permission_check,
@@ -35,9 +37,11 @@ from recollect.runtime.session_context import (
 )
 from recollect.settings import data_directory
 from recollect.store.contract import Project
+from recollect.store.ids import new_id, now
 from recollect.tools.builtin import builtin_tools
+from recollect.tools.tool import Tool
 from recollect.view.elision_rules import ElisionRules
-from recollect.view.initial_messages import instructions_message
+from recollect.view.initial_messages import instructions_message, plan_client_instructions
 from recollect.view.view import View
 from recollect.workspace.effective_settings import EffectiveSettings
 from recollect.workspace.learned_windows import learned_window
@@ -86,6 +90,21 @@ class LazyCommands:
             await self._runner.close()
 
 
+# The tools of a window's size, for a model that takes few or all; made once, then the same.
+BuiltinTools: TypeAlias = Callable[[bool, bool], tuple[Tool, ...]]
+
+
+def lazy_tools(commands: LazyCommands, effective: EffectiveSettings) -> BuiltinTools:
+    """Reading the signatures of all tools takes a third of a short prompt's time."""
+    save = _fact_saver(effective.settings.agent.memory_files)
+
+    @cache
+    def build(small: bool, few: bool) -> tuple[Tool, ...]:  # noqa: FBT001 - a key of the cache
+        return builtin_tools(commands, save, small=small, few=few)
+
+    return build
+
+
 class Workspace(msgspec.Struct, frozen=True):
     """The folders an agent works in, and what is in force there."""
 
@@ -94,8 +113,14 @@ class Workspace(msgspec.Struct, frozen=True):
     project: Project
     commands: LazyCommands
     hooks: Hooks
+    tools: BuiltinTools
     approve: Approve | None = None
     warn: Callable[[str], None] = lambda _: None
+    owner: str = ""  # of the session; empty: the user of this machine
+
+    @property
+    def is_users(self) -> bool:
+        return not self.owner
 
 
 def build_agent(
@@ -122,9 +147,16 @@ def build_agent(
         judge_after=settings.agent.loop_check_after,
         summarized_tools=settings.context.summarize_tools,
         summary_tokens=settings.context.summary_tokens,
+        client_tools=options.client_tools,
+        tool_choice=options.tool_choice,
+        reduces=options.reduces,
     )
+    if options.kind == "client":
+        initial = partial(_client_context, options.system)
+        return msgspec.structs.replace(agent, max_turns=1, initial=initial)
     if profile.agentic:  # a model too small for that is told nothing but who it is
-        reminders = build_reminders(workspace.folders, workspace.effective)
+        own = workspace.is_users
+        reminders = build_reminders(workspace.folders, workspace.effective, own=own)
         agent = msgspec.structs.replace(agent, reminders=reminders)
     if options.kind == "ask":
         initial = partial(_ask_context, workspace, options.system, bare=not profile.agentic)
@@ -135,7 +167,9 @@ def build_agent(
 def _with_tools(agent: Agent, workspace: Workspace, options: RunOptions, *, few: bool) -> Agent:
     assert agent.budget is not None
     small = agent.budget.window <= SMALL_WINDOW
-    tools = builtin_tools(workspace.commands, _fact_saver(workspace), small=small, few=few)
+    tools = workspace.tools(small, few)
+    if not workspace.is_users:  # memory is what the user tells all of their own sessions
+        tools = tuple(each for each in tools if each.name != MEMORY_TOOL)
     initial = partial(_agent_context, workspace, options.system)
     agent = msgspec.structs.replace(agent, tools=tools, initial=initial)
     if small or few:
@@ -144,9 +178,7 @@ def _with_tools(agent: Agent, workspace: Workspace, options: RunOptions, *, few:
     return msgspec.structs.replace(agent, tools=(*tools, task))
 
 
-def _fact_saver(workspace: Workspace) -> Callable[[str], Awaitable[SavedFact]]:
-    names = workspace.effective.settings.agent.memory_files
-
+def _fact_saver(names: tuple[str, ...]) -> Callable[[str], Awaitable[SavedFact]]:
     async def save(fact: str) -> SavedFact:
         return await asyncio.to_thread(save_fact, own_memory_file(data_directory(), names), fact)
 
@@ -155,7 +187,7 @@ def _fact_saver(workspace: Workspace) -> Callable[[str], Awaitable[SavedFact]]:
 
 async def _agent_context(workspace: Workspace, system: str, view: View) -> Sequence[Body | Entry]:
     instructions = instructions_message(system or INSTRUCTIONS)
-    block = partial(environment_block, workspace.folders, workspace.effective, workspace.warn)
+    block = _environment(workspace)
     return await ensure_initial(view, instructions, block)
 
 
@@ -165,10 +197,22 @@ async def _ask_context(
     instructions = instructions_message(system or ASK_INSTRUCTIONS, "ask")
     if bare:
         return () if view.state.last >= 0 else (instructions,)
-    block = partial(
-        environment_block, workspace.folders, workspace.effective, workspace.warn, tree=False
+    return await ensure_initial(view, instructions, _environment(workspace, tree=False))
+
+
+def _environment(workspace: Workspace, *, tree: bool = True) -> Callable[[], Awaitable[Message]]:
+    return partial(
+        environment_block,
+        workspace.folders,
+        workspace.effective,
+        workspace.warn,
+        tree=tree,
+        own=workspace.is_users,
     )
-    return await ensure_initial(view, instructions, block)
+
+
+async def _client_context(system: str, view: View) -> Sequence[Body | Entry]:
+    return plan_client_instructions(view, system, new_id=new_id, now=now())
 
 
 def build_hooks(

@@ -35,7 +35,7 @@ class CodingAgent:
     def __init__(
         self,
         folder: Path,
-        store: SessionStore | Path | None,
+        store: SessionStore | Path | str | None,
         door: Door,
         overrides: Overrides,
         options: RunOptions,
@@ -56,6 +56,7 @@ class CodingAgent:
         else:
             origin = "resumed"
         async with (
+            aclosing(runtime),
             runtime.activate(session, origin) as active,
             aclosing(active.stream(prompt, self._options)) as events,
         ):
@@ -102,7 +103,7 @@ def coding_agent(
     approve: gets an `ApprovalRequest` and returns whether the call may run; without it, calls that
         need the user's approval are refused.
     model: by default the one in the settings.
-    store: an open store, or the path of one; by default the user's own.
+    store: an open store, or the path or URL of one; by default the user's own.
     mode, allow, deny: permissions over those in the settings, as `--mode`, `--allow` and `--deny`.
     directories: further folders that it may work in, as `--add-dir`.
     system: instructions of new sessions instead of the usual ones.
@@ -117,9 +118,8 @@ def coding_agent(
     door = Door() if approve is None else Door(approve=_as_async(approve))
     added = tuple(str(directory) for directory in directories)
     overrides = Overrides(mode=mode, allow=tuple(allow), deny=tuple(deny), directories=added)
-    kept = Path(store) if isinstance(store, str) else store
     options = RunOptions(model, system=system, max_turns=max_turns)
-    return CodingAgent(where, kept, door, overrides, options)
+    return CodingAgent(where, store, door, overrides, options)
 
 
 def _as_async(approve: AskApproval) -> Approve:

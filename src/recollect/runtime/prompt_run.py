@@ -8,22 +8,22 @@ start and the end of the session, even when a run is interrupted. Prompts run on
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from recollect.agent.agent_run import fire_or_refuse
+from recollect.agent.agent_run import Prompt, fire_or_refuse
 from recollect.agent.fit_context import summarizer_from
 from recollect.agent.hook_transcripts import HookTranscripts
 from recollect.agent.hooks import Hook, Hooks
 from recollect.agent.run_events import AgentEvent, RunFinished, WindowLearned
 from recollect.agent.subagents import TASK_TOOL, read_subagent_usage
 from recollect.agent.tool_calls import ToolFinished
-from recollect.codecs.wire_protocol import Generation
-from recollect.entries import Entry, Message, Usage
+from recollect.codecs.wire_protocol import Declaration, Generation
+from recollect.entries import Body, Entry, Message, Usage
 from recollect.errors import ModelError, NoApiKey, UnknownModel
 from recollect.hook_events import SessionEnd, SessionStart
 from recollect.models import model_selection
@@ -35,7 +35,7 @@ from recollect.runtime.coding_agent import LazyCommands, Workspace, build_agent,
 from recollect.runtime.permission_policy import PermissionDenial
 from recollect.session import Session
 from recollect.settings import Settings
-from recollect.store.ids import now
+from recollect.store.ids import new_id, now
 from recollect.text import one_line
 from recollect.tokens import add_usage
 from recollect.workspace.learned_windows import remember_window
@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from recollect.runtime.runtime import Runtime
 
 SessionOrigin: TypeAlias = Literal["new", "resumed", "forked"]
-AgentKind: TypeAlias = Literal["agent", "ask"]
+# `ask`: no tools, one reply. `client`: the same, with the client's instructions and tools alone
+AgentKind: TypeAlias = Literal["agent", "ask", "client"]
 INTERRUPTED_HOOK_SECONDS = 1.0  # for the hooks at the end of an interrupted run
 
 
@@ -52,11 +53,14 @@ class RunOptions(msgspec.Struct, frozen=True):
     """How one prompt is run."""
 
     model: str = ""  # empty: the settings choose
-    kind: AgentKind = "agent"  # `ask`: no tools, one reply
+    kind: AgentKind = "agent"
     max_turns: int | None = None
     system: str = ""  # system instructions instead of the usual ones
     generation: Generation = Generation()
     attachments: tuple[Path, ...] = ()
+    client_tools: tuple[Declaration, ...] = ()  # their calls are left to the client
+    tool_choice: str = "auto"
+    reduces: bool = True  # False: a context that does not fit is an error
 
 
 class RunStarted(msgspec.Struct, frozen=True):
@@ -102,11 +106,15 @@ class ActiveSession:
         self._turn = asyncio.Lock()
 
     async def stream(
-        self, prompt: str | Message | None, options: RunOptions = DEFAULT_OPTIONS
+        self, prompt: Prompt, options: RunOptions = DEFAULT_OPTIONS
     ) -> AsyncGenerator[RunEvent, None]:
         """Run a prompt, after those before it; a `RunResult` is the last event."""
         async with self._turn:
-            message = await self.runtime.prompt_message(prompt, options.attachments)
+            message: Message | Sequence[Body | Entry] | None
+            if prompt is None or isinstance(prompt, str | Message):
+                message = await self.runtime.prompt_message(prompt, options.attachments)
+            else:
+                message = prompt
             choice, denials = _ModelChoice(self, options), list[PermissionDenial]()
             while True:
                 try:
@@ -125,9 +133,7 @@ class ActiveSession:
                     if choice.opened:
                         message = None  # the prompt is already in the log
 
-    async def run(
-        self, prompt: str | Message | None, options: RunOptions = DEFAULT_OPTIONS
-    ) -> RunResult:
+    async def run(self, prompt: Prompt, options: RunOptions = DEFAULT_OPTIONS) -> RunResult:
         async with aclosing(self.stream(prompt, options)) as events:
             async for event in events:
                 if isinstance(event, RunResult):
@@ -179,8 +185,8 @@ class _ModelChoice:
         self._name, self._down = "", set[str]()
         self.opened = False  # whether the last one chosen could be opened
 
-    async def open_next(self, message: Message | None) -> HttpModel:
-        self.opened, self._name = False, await self._choose(message)
+    async def open_next(self, prompt: Message | Sequence[Body | Entry] | None) -> HttpModel:
+        self.opened, self._name = False, await self._choose(prompt)
         if self._name == self._first.name:
             model = self._first
         else:
@@ -196,14 +202,16 @@ class _ModelChoice:
         why = one_line(str(error), 200)
         self._runtime.door.warn(f"{self._name} is not available ({why}); trying another model")
 
-    async def _choose(self, message: Message | None) -> str:
+    async def _choose(self, prompt: Message | Sequence[Body | Entry] | None) -> str:
         settings, view = self._runtime.settings, self._session.view()
         routing, first = settings.routing, self._first.name
         if not routing.fallback and not routing.classifier:
             return first
         strategies = [model_selection.fallback(routing.fallback), model_selection.override]
-        if routing.classifier and message is not None:
-            view = view.append(Entry("prompt", view.head, now(), message))
+        if routing.classifier and prompt is not None:
+            for item in (prompt,) if isinstance(prompt, Message) else prompt:
+                body = item.body if isinstance(item, Entry) else item
+                view = view.append(Entry(new_id(), view.head, now(), body))
             strategies.append(_classifier_strategy(settings))
         named = first if self._options.model else ""
         context = SelectionContext(view, first, named, frozenset(self._down))
@@ -247,7 +255,7 @@ async def activate_session(
     settings, warn, effective = runtime.settings, runtime.door.warn, runtime.effective
     mirror = None
     own_hooks: tuple[Hook, ...] = ()
-    if settings.mirror:
+    if settings.mirror and session.is_stored:
         # late: most sessions have no mirror, and it brings every format along
         from recollect.agent.mirror_hook import mirror_hook
         from recollect.transcripts.mirror import Mirror

@@ -11,11 +11,13 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from copy import copy
 from functools import cached_property
 from pathlib import Path
 
 import msgspec
 
+from recollect.agent.agent_run import Prompt
 from recollect.agent.exchange import count_tools
 from recollect.agent.fit_context import reserve_for_tools, summarizer_from
 from recollect.agent.hooks import Hooks
@@ -30,12 +32,14 @@ from recollect.errors import BadSettings, RecollectError
 from recollect.models.http_model import HttpModel
 from recollect.models.open_model import open_model
 from recollect.models.resolve import ResolvedModel
+from recollect.models.transport import IdleConnections
 from recollect.profiles import is_known_model
 from recollect.runtime.coding_agent import (
     LazyCommands,
     Workspace,
     build_agent,
     build_hooks,
+    lazy_tools,
 )
 from recollect.runtime.permission_policy import Approve, build_permission_check
 from recollect.runtime.prompt_run import (
@@ -51,7 +55,8 @@ from recollect.session import Session, open_session
 from recollect.settings import Settings
 from recollect.store.contract import Project, SessionInfo, Store
 from recollect.store.ids import LAST
-from recollect.store.sqlite import open_store
+from recollect.store.open_store import open_store
+from recollect.store.store_address import default_address
 from recollect.text import one_line
 from recollect.transcripts.find_session import find_session, refuse_trashed
 from recollect.transcripts.import_result import ImportProgress, ImportResult
@@ -77,6 +82,7 @@ class Door(msgspec.Struct, frozen=True):
     warn: Callable[[str], None] = _log.warning
     approve: Approve | None = None  # none: nobody can be asked, and "ask" means no
     download_progress: Callable[[int, int], None] | None = None  # of a model's weights
+    owner: str = ""  # of the sessions that are worked in; empty: the user of this machine
     accepts_bad_settings: bool = False  # goes on with the defaults, for what calls no model
 
 
@@ -109,6 +115,7 @@ class Runtime:
         self.store, self.folders, self.effective, self.door = store, folders, effective, door
         self.curation = CurationPolicy.from_settings(effective.settings)
         self._projects: dict[str, Project] = {}  # by folder: git takes its time
+        self._connections = IdleConnections()  # to providers, for the next prompt
 
     @cached_property
     def project(self) -> Project:
@@ -118,6 +125,12 @@ class Runtime:
     @property
     def settings(self) -> Settings:
         return self.effective.settings
+
+    def for_door(self, door: Door) -> Runtime:
+        """The same runtime for another door: somebody else to warn and to ask."""
+        other = copy(self)
+        other.door = door
+        return other
 
     # --- sessions --------------------------------------------------------------------------------
 
@@ -149,14 +162,21 @@ class Runtime:
         return await refuse_trashed(self.store, await self.find_session(given))
 
     async def import_file(
-        self, file: Path, progress: ImportProgress = lambda _done, _total: None
+        self,
+        file: Path,
+        progress: ImportProgress = lambda _done, _total: None,
+        owner: str | None = None,
     ) -> ImportResult:
         """Import another program's session file. The session belongs to the folder that the file
-        names as its own; to this project if it names none."""
+        names as its own; to this project if it names none. A file that a client sent has an
+        `owner`, and belongs to this project: the folder that it names is the client's."""
         # late: it loads every format
         from recollect.transcripts.session_import import import_file
 
-        return await import_file(self.store, file, project=self._project_of, progress=progress)
+        find = self._project_of if owner is None else lambda _folder: self.project
+        return await import_file(
+            self.store, file, project=find, progress=progress, owner=owner or ""
+        )
 
     def _project_of(self, folder: str) -> Project:
         if not folder:
@@ -174,8 +194,13 @@ class Runtime:
         await self.open_model(options.model, kind=options.kind).aclose()
 
     def open_model(self, name: str = "", *, kind: AgentKind = "agent") -> HttpModel:
-        progress = self.door.download_progress
-        return open_model(name, self.settings, for_agent=kind == "agent", progress=progress)
+        return open_model(
+            name,
+            self.settings,
+            for_agent=kind == "agent",
+            progress=self.door.download_progress,
+            connections=self._connections,
+        )
 
     async def prompt_message(
         self, prompt: str | Message | None, attachments: tuple[Path, ...] = ()
@@ -197,7 +222,7 @@ class Runtime:
         self,
         session: Session,
         model: ResolvedModel,
-        prompt: Message | None = None,
+        prompt: Prompt = None,
         options: RunOptions = DEFAULT_OPTIONS,
     ) -> PreparedRequest:
         """The next request of a session, exactly as it would be sent; nothing is stored or sent."""
@@ -278,6 +303,10 @@ class Runtime:
     def _agent(self, model: HttpModel, options: RunOptions, hooks: Hooks | None = None) -> Agent:
         return build_agent(model, self.workspace(LazyCommands(self.effective), hooks), options)
 
+    async def aclose(self) -> None:
+        """Close the connections to providers; the store is its opener's."""
+        await self._connections.aclose()
+
     def workspace(self, commands: LazyCommands, hooks: Hooks | None = None) -> Workspace:
         return Workspace(
             self.folders,
@@ -285,8 +314,10 @@ class Runtime:
             self.project,
             commands,
             Hooks() if hooks is None else hooks,
+            lazy_tools(commands, self.effective),
             self.door.approve,
             self.door.warn,
+            self.door.owner,
         )
 
 
@@ -325,15 +356,19 @@ async def open_runtime(
     door: Door = Door(),  # noqa: B008 - a frozen value
     overrides: Overrides = Overrides(),  # noqa: B008 - a frozen value
 ) -> AsyncIterator[Runtime]:
-    """The runtime for a folder, by default the current one, and a store, by default the user's."""
+    """The runtime for a folder, by default the current one, and a store by its path or URL, by
+    default the user's."""
     held: list[str] = []  # a store that cannot be opened is one sentence
     quiet = msgspec.structs.replace(door, warn=held.append)
     found = _resolve_folder(Path.cwd() if folder is None else folder, quiet, overrides)
-    async with open_store(store) as opened:
+    address = store if store is not None else default_address(found[1].settings.store)
+    async with open_store(address) as opened:
         for warning in held:
             door.warn(warning)
+        runtime = Runtime(opened, *found, door)
         try:
-            yield Runtime(opened, *found, door)
+            yield runtime
         finally:
+            await runtime.aclose()
             for warning in opened.warnings:
                 door.warn(warning)

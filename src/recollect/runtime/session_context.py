@@ -43,7 +43,11 @@ def find_folders(
     return add_directories(folders, given)
 
 
-def memory_sources(folders: WorkingFolders, effective: EffectiveSettings) -> MemorySources:
+def memory_sources(
+    folders: WorkingFolders, effective: EffectiveSettings, *, own: bool = True
+) -> MemorySources:
+    """Where memory comes from; without `own`, only from the project: in the session of a server's
+    client, what the machine's user noted for themselves is none of the client's business."""
     settings = effective.settings.agent
     named = [name for name in settings.memory_files if "/" in name]
     return MemorySources(
@@ -55,6 +59,7 @@ def memory_sources(folders: WorkingFolders, effective: EffectiveSettings) -> Mem
         files=tuple(resolve_named(Path("/"), name) for name in named),
         import_style=settings.memory_imports,
         added=folders.added,
+        has_own=own,
     )
 
 
@@ -77,10 +82,12 @@ async def environment_block(
     warn: Callable[[str], None],
     *,
     tree: bool = True,
+    own: bool = True,
 ) -> Message:
-    """The environment and the memory files; `warn` gets which of those were not read, and why, and
-    which ignore files could not be read in full."""
-    memory = await asyncio.to_thread(read_memory, memory_sources(folders, effective))
+    """The environment and the memory files, the user's `own` too; `warn` gets which of those were
+    not read, and why, and which ignore files could not be read in full."""
+    sources = memory_sources(folders, effective, own=own)
+    memory = await asyncio.to_thread(read_memory, sources)
     for problems in (memory.warnings, memory.problems):
         for problem in problems[:MAX_MEMORY_WARNINGS]:
             warn(problem)
@@ -89,10 +96,13 @@ async def environment_block(
     return msgspec.structs.replace(block, extra=mark_environment(block.extra))
 
 
-def build_reminders(folders: WorkingFolders, effective: EffectiveSettings) -> ContextReminders:
-    editor = effective.settings.agent.editor
+def build_reminders(
+    folders: WorkingFolders, effective: EffectiveSettings, *, own: bool = True
+) -> ContextReminders:
+    """Of changes in memory and, in the user's `own` sessions, of what their editor shows."""
+    editor = effective.settings.agent.editor if own else ""
     return ContextReminders(
-        memory_sources(folders, effective),
+        memory_sources(folders, effective, own=own),
         editor=Path(editor).expanduser() if editor else None,
         locale=read_environment(folders.root).locale,
     )

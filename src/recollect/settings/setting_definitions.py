@@ -264,6 +264,9 @@ class Settings(_Section, frozen=True):
     model: str = ""
     """the model to use when none is named; empty: the first endpoint with a key, else the embedded
     model"""
+    store: Annotated[str, Meta(max_length=4_000)] = ""
+    """where sessions are stored: the path of a file, or `postgresql://USER@HOST/DATABASE`; empty: a
+    file in the data directory. `RECOLLECT_STORE` and `--store` come before it"""
     language: Literal["en", "zh"] = "en"
     """of placeholders and server texts: `en` or `zh`"""
     mirror: Literal["", "gemini", "history-server"] = ""

@@ -7,11 +7,15 @@ writes nothing: that is the whole concurrency model. An append that returned is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 
 from recollect.entries import Body, Entry, Message, Source
+
+# what to do with entries that are not as they were written: raise `Damaged`, or put a note in place
+# of each
+OnDamage: TypeAlias = Literal["refuse", "mark"]
 
 
 class Project(msgspec.Struct, frozen=True):
@@ -35,6 +39,7 @@ class SessionInfo(msgspec.Struct, frozen=True):
     project: str | None = None  # the project's path as last seen
     trashed: int | None = None
     forked_from: str | None = None  # the entry at which it was forked
+    owner: str = ""  # the name of the server's token it belongs to; empty: the user's own
 
 
 class SearchHit(msgspec.Struct, frozen=True):
@@ -70,9 +75,14 @@ class SearchQuery(msgspec.Struct, frozen=True):
     limit: int = 20
     project: Project | str | None = None  # or the project's path, as `SessionInfo.project` has it
     spoken: bool = False  # messages and imported summaries only: no notes, no titles
+    owner: str | None = None  # only sessions of this owner
 
 
 class Store(Protocol):
+    address: str  # for people: the file, or the URL without its password
+    closed: bool
+    warnings: list[str]  # for the user: what opening found and repaired
+
     async def create(
         self,
         *,
@@ -80,12 +90,20 @@ class Store(Protocol):
         title: str = "",
         id: str | None = None,  # noqa: A002
         created: int | None = None,
+        owner: str = "",
     ) -> SessionInfo: ...
 
     async def sessions(
-        self, *, project: Project | None = None, trashed: bool = False
+        self,
+        *,
+        project: Project | None = None,
+        trashed: bool = False,
+        owner: str | None = None,
+        limit: int | None = None,
+        before: tuple[int, str] | None = None,
     ) -> tuple[SessionInfo, ...]:
-        """Most recently used first, of one project if given; `trashed` lists the trash instead."""
+        """Most recently used first, of one project or owner if given; `trashed` lists the trash
+        instead. `before`, the time of use and the id of a session, lists those after it."""
         ...
 
     async def session(self, given: str) -> SessionInfo:
@@ -95,6 +113,10 @@ class Store(Protocol):
     async def entry(self, given: str, *, session: str | None = None) -> tuple[SessionInfo, Entry]:
         """By its id, or by a beginning or an end that no other entry's id has; of one session, if
         it is named."""
+        ...
+
+    async def project_of(self, session: str) -> Project | None:
+        """The project that a session belongs to, as it was last seen."""
         ...
 
     async def counterparts(self, entry: Entry) -> tuple[Entry, ...]:
@@ -133,11 +155,24 @@ class Store(Protocol):
         at: str | None = None,
         last: int | None = None,
         since: str | None = None,
+        damaged: OnDamage = "refuse",
     ) -> tuple[Entry, ...]:
         """Root to head (or to `at`); only the newest `last`, or only those after `since`."""
         ...
 
-    async def tree(self, session: str) -> tuple[Entry, ...]:
+    async def page(
+        self, session: str, *, start: int, limit: int, at: str | None = None
+    ) -> tuple[Entry, ...]:
+        """Of the path to the head (or to `at`), `limit` entries from number `start` on, counted
+        from 0 at the root. Costs what the page costs, however long the path is."""
+        ...
+
+    async def wait_for_append(self, session: str, head: str | None, timeout: float) -> bool:
+        """Whether the session's head is another one than `head`, waiting for that at most `timeout`
+        seconds. Appends of this process are noticed at once, those of others within a second."""
+        ...
+
+    async def tree(self, session: str, *, damaged: OnDamage = "refuse") -> tuple[Entry, ...]:
         """Every entry ever appended to the session, on all branches, parents first."""
         ...
 
@@ -146,8 +181,16 @@ class Store(Protocol):
         ...
 
     async def fork(
-        self, session: str, *, at: str | None = None, title: str = ""
-    ) -> SessionInfo: ...
+        self, session: str, *, at: str | None = None, title: str = "", owner: str | None = None
+    ) -> SessionInfo:
+        """A new session with the same beginning; it belongs to the same owner if none is named."""
+        ...
+
+    async def adopt(self, info: SessionInfo, project: Project | None) -> SessionInfo:
+        """Store a session as another store describes it: its id, times, title, owner, project and
+        the entry at which it was forked. One that is here gets the title, owner, project and time
+        in the trash; its entries and head are left alone."""
+        ...
 
     async def rename(self, session: str, title: str) -> SessionInfo: ...
 
@@ -173,6 +216,10 @@ class Store(Protocol):
 
     async def blob(self, digest: str) -> bytes: ...
 
+    async def blobs(self, *, after: str = "", limit: int = 1_000) -> tuple[str, ...]:
+        """The hashes of stored bytes in ascending order, long texts of entries among them."""
+        ...
+
     async def counts(self, counter: str, entries: Iterable[str]) -> dict[str, tuple[int, ...]]:
         """The cached token counts of these entries' parts, made by this counter."""
         ...
@@ -188,6 +235,10 @@ class Store(Protocol):
     async def rank(self, query: SearchQuery, *, length: int = 600) -> SearchResult:
         """Entries that have all words, then those that come nearest, each with a passage of about
         `length` characters. A session's hits include what it inherited as a fork."""
+        ...
+
+    async def facts(self) -> dict[str, int | str]:
+        """For people: what kind of store it is, its format, and how much it holds."""
         ...
 
     async def close(self) -> None: ...

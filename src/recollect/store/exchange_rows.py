@@ -6,17 +6,16 @@ from collections.abc import Collection
 
 from recollect.entries import Entry
 from recollect.errors import Damaged, NotFound
-from recollect.store.log_reader import LogReader
 from recollect.store.output_notes import output_part
 from recollect.store.readable_text import calls_of, results_of
-from recollect.store.sql_schema import SEGMENT_MASK
+from recollect.store.search_source import EntrySource, RowKey
 
 # entries before and after: parallel calls, and notes between a call and its result
 _NEAR, _FAR = 16, 128
 
 
 def read_counterparts(
-    reader: LogReader, key: int, entry: Entry, only: Collection[str] | None = None
+    source: EntrySource, key: RowKey, entry: Entry, only: Collection[str] | None = None
 ) -> tuple[Entry, ...]:
     """The entries near this one with the calls of its results or of its output, or the results of
     its calls; `only` names the calls that matter. An id that was used again means the nearest
@@ -26,7 +25,7 @@ def read_counterparts(
     answered = {call for call in ids if _matters(call, only)}
     called = {call.id for call in calls_of(entry) if _matters(call.id, only)}
     try:
-        return (*_find_calls(reader, key, answered), *_find_results(reader, key, called))
+        return (*_find_calls(source, key, answered), *_find_results(source, key, called))
     except (Damaged, NotFound):
         return ()  # reading its session reports the damage
 
@@ -35,11 +34,11 @@ def _matters(call: str, only: Collection[str] | None) -> bool:
     return only is None or call in only
 
 
-def _find_calls(reader: LogReader, key: int, wanted: set[str]) -> list[Entry]:
+def _find_calls(source: EntrySource, key: RowKey, wanted: set[str]) -> list[Entry]:
     found: list[Entry] = []
     for near in (_NEAR, _FAR) if wanted else ():
         left, found = set(wanted), []
-        for entry in reversed(reader.path(key, last=near, mark=True)[:-1]):
+        for entry in reversed(source.up_to(key, near)[:-1]):
             own = left.intersection(call.id for call in calls_of(entry))
             found[:0] = [entry] if own else []
             left -= own
@@ -48,11 +47,11 @@ def _find_calls(reader: LogReader, key: int, wanted: set[str]) -> list[Entry]:
     return found
 
 
-def _find_results(reader: LogReader, key: int, wanted: set[str]) -> list[Entry]:
+def _find_results(source: EntrySource, key: RowKey, wanted: set[str]) -> list[Entry]:
     found: list[Entry] = []
     for near in (_NEAR, _FAR) if wanted else ():
         mine, answered, found = set(wanted), set[str](), []
-        for entry in _following(reader, key, near):
+        for entry in source.after(key, near):
             mine.difference_update(call.id for call in calls_of(entry))
             own = mine.intersection(result.call_id for result in results_of(entry))
             found += [entry] if own else []
@@ -60,10 +59,3 @@ def _find_results(reader: LogReader, key: int, wanted: set[str]) -> list[Entry]:
         if answered >= mine:
             break
     return found
-
-
-def _following(reader: LogReader, key: int, near: int) -> tuple[Entry, ...]:
-    """What was appended after this entry, in its own segment."""
-    query = "SELECT max(key) FROM entries WHERE key > ? AND key <= ?"
-    ((last,),) = reader.db.execute(query, (key, min(key + near, key | SEGMENT_MASK)))
-    return () if last is None else reader.path(last, last=last - key, mark=True)

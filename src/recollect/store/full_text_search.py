@@ -2,61 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from itertools import islice
-from typing import Any, NamedTuple
-
-import apsw
+from typing import NamedTuple
 
 from recollect.entries import Entry
 from recollect.errors import Damaged, NotFound
 from recollect.store import search_tokenizer
-from recollect.store.contract import Project, SearchHit, SearchQuery, SessionInfo
-from recollect.store.log_reader import LogReader
+from recollect.store.contract import SearchHit, SearchQuery, SessionInfo
 from recollect.store.search_scope import has_role
+from recollect.store.search_source import RowKey, SearchSource
 from recollect.store.search_tokenizer import SearchTerm
-from recollect.store.session_lookup import session_by_id, session_by_number
-from recollect.store.session_rows import find_project
-from recollect.store.sql_schema import SEGMENT_BITS
 from recollect.store.word_places import has_word
 
 _MOST_JOINED = 500  # entries to read for words that may be two parts of an identifier
 
 
 class _Found(NamedTuple):
-    key: int
-    owner: int
+    key: RowKey
+    owner: RowKey
     entry: Entry
     text: str
 
 
-def search_entries(reader: LogReader, query: SearchQuery) -> tuple[SearchHit, ...]:
+def search_entries(source: SearchSource, query: SearchQuery) -> tuple[SearchHit, ...]:
     """The newest segments first. Identifiers of which a word is two parts come in where there is
     room for them."""
     terms = search_tokenizer.parse_query(query.words)
     match = partial(search_tokenizer.match_expression, terms, role=query.role, tool=query.tool)
-    found = list(islice(_read_all(reader, query, terms, match()), query.limit))
+    found = list(islice(_read_all(source, query, terms, match()), query.limit))
     if len(found) < query.limit and any(term.joined for term in terms if not term.excluded):
         known = {one.key for one in found}
-        others = _read_all(reader, query, terms, match(joined=True), most=_MOST_JOINED)
+        others = _read_all(source, query, terms, match(joined=True), most=_MOST_JOINED)
         found += (one for one in others if one.key not in known)
         found = sorted(found, key=lambda one: one.key, reverse=True)[: query.limit]
-    owners = {number: session_by_number(reader.db, number) for number in {f.owner for f in found}}
+    owners = {owner: source.session(owner) for owner in {one.owner for one in found}}
     return tuple(_hit(one, owners[one.owner], terms) for one in found)
 
 
 def _read_all(
-    reader: LogReader,
+    source: SearchSource,
     query: SearchQuery,
     terms: tuple[SearchTerm, ...],
     match: str,
     most: int | None = None,
 ) -> Iterator[_Found]:
     """The entries that match, if their text says so too; at most so many are read."""
-    for key, owner in islice(_candidates(reader.db, query, match), most):
+    for key, owner in islice(source.candidates(match), most):
         try:
-            entry = reader.path(key, last=1, mark=True)[0]
+            entry = source.up_to(key, 1)[0]
         except (Damaged, NotFound):
             continue  # reading its session reports the damage
         if not has_role(entry.body, query.role):
@@ -76,24 +71,3 @@ def _has_joined_words(text: str, terms: tuple[SearchTerm, ...]) -> bool:
 def _hit(found: _Found, owner: SessionInfo, terms: tuple[SearchTerm, ...]) -> SearchHit:
     shown, marks = search_tokenizer.make_snippet(found.text, terms)
     return SearchHit(owner, found.entry, shown, marks)
-
-
-def _candidates(db: apsw.Connection, query: SearchQuery, match: str) -> Iterable[tuple[int, int]]:
-    sql = f"""
-    SELECT e.key, l.session FROM search
-    JOIN entries e ON e.key = search.rowid
-    JOIN lines l ON l.line = e.key >> {SEGMENT_BITS}
-    JOIN sessions s ON s.session = l.session
-    WHERE search MATCH ? AND s.trashed IS NULL
-    """  # noqa: S608 - the number is a constant
-    wanted: dict[str, Any] = {" AND e.time >= ?": query.after, " AND e.time < ?": query.before}
-    if (project := query.project) is not None:
-        project = Project(project) if isinstance(project, str) else project
-        if (number := find_project(db, project)) is None:
-            return ()
-        wanted[" AND s.project = ?"] = number
-    if query.session is not None:
-        wanted[" AND s.id = ?"] = bytes.fromhex(session_by_id(db, query.session).id)
-    given = {condition: value for condition, value in wanted.items() if value is not None}
-    order = " ORDER BY search.rowid DESC"
-    return db.execute(sql + "".join(given) + order, (match, *given.values()))

@@ -7,12 +7,15 @@ import os
 import random
 import time
 
+from recollect.errors import BadInput
+
 LAST = "last"  # stands for the id of the project's most recently used session
 _VARIANT = "89ab"
 # Ids must be unique, not secret: a generator seeded by the system takes a tenth of the time that a
 # system call for each id does.
 _random = random.Random()
 os.register_at_fork(after_in_child=_random.seed)
+MAX_OWNER = 200  # characters
 _DIGITS = "0123456789abcdef"
 
 
@@ -49,3 +52,13 @@ def is_id(text: object) -> bool:
 def normalize_id(text: str) -> str:
     """An id as users type it: dashes and capitals do not matter."""
     return text.strip().replace("-", "").lower()
+
+
+def check_owner(owner: str) -> str:
+    """The owner's name, if it can be stored by every store."""
+    if len(owner) > MAX_OWNER or not owner.isprintable():
+        raise BadInput(
+            f"owner {owner[:40]!r} cannot be stored: a name has at most {MAX_OWNER} printable "
+            "characters"
+        )
+    return owner

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import struct
+from collections.abc import Callable
 from typing import NoReturn, TypeAlias
 
 import apsw
@@ -76,6 +77,26 @@ class LogReader:
         rows, before = self._window(head, last, since)
         return self.verify(rows, before, mark=mark)
 
+    def page(self, head: int | None, start: int, limit: int) -> tuple[Entry, ...]:
+        """The entries of the path to `head` from position `start` on, counted from 0 at its root.
+        Segments know their depth, so only those with entries of the page are read."""
+        first, stop = max(start - 1, 0), start + limit  # the hash of the one before is needed
+        rows: list[EntryRow] = []
+        key, reached = head, stop
+        while key is not None and reached > first:
+            segment = key >> SEGMENT_BITS
+            base, reached = self._base_and_depth(segment)
+            floor = (segment << SEGMENT_BITS) + max(first - reached, 0)
+            top = min(key, (segment << SEGMENT_BITS) + stop - reached)
+            if floor < top:
+                found = list(self.db.execute(_RANGE, (floor, top, _NO_LIMIT)))
+                _check_run(found, top, floor)
+                rows += found
+            key = base
+        rows.reverse()
+        before, rows = (rows[0], rows[1:]) if start and rows else (None, rows)
+        return self.verify(rows, before, mark=False)
+
     def segment(self, segment: int, *, mark: bool) -> tuple[Entry, ...]:
         """Every entry written in a segment, whether or not a path still includes it."""
         rows = list(self.db.execute(_RANGE, (*segment_bounds(segment), _NO_LIMIT)))[::-1]
@@ -110,10 +131,13 @@ class LogReader:
         return rows, None
 
     def base(self, segment: int) -> int | None:
-        query = "SELECT base FROM lines WHERE line = ?"
-        found: list[tuple[int | None]] = list(self.db.execute(query, (segment,)))
+        return self._base_and_depth(segment)[0]
+
+    def _base_and_depth(self, segment: int) -> tuple[int | None, int]:
+        query = "SELECT base, depth FROM lines WHERE line = ?"
+        found: list[tuple[int | None, int]] = list(self.db.execute(query, (segment,)))
         if found:
-            return found[0][0]
+            return found[0]
         raise Damaged(f"segment {segment} of the log is missing")
 
     def _row(self, key: int | None) -> EntryRow | None:
@@ -130,32 +154,8 @@ class LogReader:
     def verify(
         self, rows: list[EntryRow], before: EntryRow | None, *, mark: bool
     ) -> tuple[Entry, ...]:
-        """Rows of a path, oldest first, as entries; `before` is the row that the first one follows.
-
-        An empty hash belongs to an entry that is gone: its successor cannot be verified.
-        """
-        parent = before[1].hex() if before else None
-        previous = before[3] if before else ZERO_HASH
-        unpack = self.packer.unpack
-        entries: list[Entry] = []
-        damaged: list[str] = []
-        for _, raw_id, time, expected, stored in rows:
-            entry_id = raw_id.hex()
-            body: Body
-            try:
-                json, moved = unpack(stored)
-                if entry_hash(previous, raw_id, time, json) == expected or not previous:
-                    body = decode(restore_blobs(json, self.blob) if moved else json)
-                else:
-                    body = _placeholder(entry_id, stored, damaged)
-            except (Damaged, UnknownBlob, BadInput, ValueError, struct.error):
-                body = _placeholder(entry_id, stored, damaged)
-            entries.append(Entry(entry_id, parent, time, body))
-            parent, previous = entry_id, expected
-        if damaged and not mark:
-            few = ", ".join(damaged[:3]) + (" …" if len(damaged) > 3 else "")
-            raise Damaged(f"{len(damaged)} of {len(rows)} entries are damaged ({few})", damaged)
-        return tuple(entries)
+        """See `verify_rows`."""
+        return verify_rows(rows, before, self.packer.unpack, self.blob, mark=mark)
 
     def blob(self, digest: bytes) -> bytes:
         query = "SELECT size, data FROM blobs WHERE address = ?"
@@ -171,6 +171,42 @@ class LogReader:
             return Note(text=QUARANTINED, level="error")
         json, moved = self.packer.unpack(stored)
         return decode(restore_blobs(json, self.blob) if moved else json)
+
+
+def verify_rows(
+    rows: list[EntryRow],
+    before: EntryRow | None,
+    unpack: Callable[[bytes], tuple[bytes, bool]],
+    fetch: Callable[[bytes], bytes],
+    *,
+    mark: bool,
+) -> tuple[Entry, ...]:
+    """Rows of a path, oldest first, as entries; `before` is the row that the first one follows, and
+    `fetch` returns the content of a blob.
+
+    An empty hash belongs to an entry that is gone: its successor cannot be verified.
+    """
+    parent = before[1].hex() if before else None
+    previous = before[3] if before else ZERO_HASH
+    entries: list[Entry] = []
+    damaged: list[str] = []
+    for _, raw_id, time, expected, stored in rows:
+        entry_id = raw_id.hex()
+        body: Body
+        try:
+            json, moved = unpack(stored)
+            if entry_hash(previous, raw_id, time, json) == expected or not previous:
+                body = decode(restore_blobs(json, fetch) if moved else json)
+            else:
+                body = _placeholder(entry_id, stored, damaged)
+        except (Damaged, UnknownBlob, BadInput, ValueError, struct.error):
+            body = _placeholder(entry_id, stored, damaged)
+        entries.append(Entry(entry_id, parent, time, body))
+        parent, previous = entry_id, expected
+    if damaged and not mark:
+        few = ", ".join(damaged[:3]) + (" …" if len(damaged) > 3 else "")
+        raise Damaged(f"{len(damaged)} of {len(rows)} entries are damaged ({few})", damaged)
+    return tuple(entries)
 
 
 def _check_run(rows: list[EntryRow], top: int, floor: int | None) -> None:

@@ -89,6 +89,9 @@ class LogWriter(LogReader):
     def forget_head(self, session: str) -> None:
         self._heads.pop(session, None)
 
+    def forget_title(self, session: str) -> None:
+        self._titled.discard(session)
+
     def head(self, session: str) -> tuple[int, Head]:
         """A session's row number and its head."""
         known = self._heads.get(session)

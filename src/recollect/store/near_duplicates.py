@@ -14,10 +14,10 @@ from typing import NamedTuple
 from recollect.call_outcome import result_text
 from recollect.entries import Entry, Text, ToolCall, ToolResult
 from recollect.store.exchange_rows import read_counterparts
-from recollect.store.log_reader import LogReader
 from recollect.store.output_notes import output_part
 from recollect.store.passages import TextPassage
 from recollect.store.readable_text import calls_of, results_of
+from recollect.store.search_source import EntrySource, RowKey
 from recollect.toolkinds import classify_tool, has_failed
 
 _ALIKE = 0.75  # of their words, two passages have in common that say the same
@@ -35,8 +35,8 @@ _TROUBLE = re.compile(
 class FoundEntry(NamedTuple):
     """An entry with its passage, before it becomes a hit."""
 
-    key: int
-    owner: int
+    key: RowKey
+    owner: RowKey
     entry: Entry
     size: int
     first: bool  # before all that are not
@@ -46,7 +46,7 @@ class FoundEntry(NamedTuple):
     lacking: frozenset[str]  # names of words
 
     @property
-    def rank(self) -> tuple[bool, float, int, int]:
+    def rank(self) -> tuple[bool, float, int, RowKey]:
         return self.first, self.score, self.entry.time, self.key
 
 
@@ -79,7 +79,7 @@ class _Chosen(NamedTuple):
 
 
 def fold_alike(
-    reader: LogReader, found: Iterable[FoundEntry], limit: int
+    source: EntrySource, found: Iterable[FoundEntry], limit: int
 ) -> tuple[tuple[FoldedEntry, ...], bool]:
     """The first `limit`, and whether there are more; the others are folded in where they fit."""
     chosen: list[_Chosen] = []
@@ -93,7 +93,7 @@ def fold_alike(
         if full and not near:
             more = True
             continue
-        exchange = _read_exchange(reader, one)
+        exchange = _read_exchange(source, one)
         outputs = (other for other in near if _same_output(other.folded.found, one))
         twin = next((other for other in near if _same_outcome(other.exchange, exchange)), None)
         twin = twin or next(outputs, None)
@@ -144,9 +144,9 @@ def _retries(one: _Exchange, other: _Exchange) -> bool:
     return same and _alike(one.words, other.words)
 
 
-def _read_exchange(reader: LogReader, found: FoundEntry) -> _Exchange:
+def _read_exchange(source: EntrySource, found: FoundEntry) -> _Exchange:
     ids = found.call_ids
-    beside = read_counterparts(reader, found.key, found.entry, ids)
+    beside = read_counterparts(source, found.key, found.entry, ids)
     calls = [call for entry in (found.entry, *beside) for call in _own_calls(entry, ids)]
     results = [result for entry in (found.entry, *beside) for result in _own_results(entry, ids)]
     return _Exchange(

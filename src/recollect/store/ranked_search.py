@@ -20,12 +20,12 @@ from recollect.entries import Compaction, Entry, Message, Part, ToolCall, ToolRe
 from recollect.errors import Damaged, NotFound
 from recollect.store import search_tokenizer
 from recollect.store.contract import SearchHit, SearchQuery, SearchResult, SessionInfo
-from recollect.store.log_reader import LogReader
 from recollect.store.near_duplicates import FoldedEntry, FoundEntry, fold_alike
 from recollect.store.output_notes import output_part
 from recollect.store.passages import TextPassage, Window, best_window, cut_passage
 from recollect.store.readable_text import HISTORY_TOOLS, PartText, readable_parts
-from recollect.store.search_scope import RowScope, has_role, scope_of
+from recollect.store.search_scope import has_role
+from recollect.store.search_source import RowKey, SearchSource
 from recollect.store.search_tokenizer import INDEXED_CHARACTERS, SearchTerm, match_expression
 from recollect.store.search_words import (
     SearchWord,
@@ -34,8 +34,6 @@ from recollect.store.search_words import (
     name_absent,
     split_terms,
 )
-from recollect.store.session_lookup import session_by_number
-from recollect.store.sql_schema import SEGMENT_BITS
 from recollect.store.word_places import Place, find_places
 from recollect.text import clean
 
@@ -60,26 +58,25 @@ class _Query(NamedTuple):
     words: tuple[SearchWord, ...]
     counts: tuple[int, ...]
     weights: tuple[float, ...]
-    scope: RowScope
     sentence: bool  # a question, in which no word is indispensable
     exact: tuple[SearchTerm, ...]  # terms that the text must have as they stand
 
 
-def rank_entries(reader: LogReader, given: SearchQuery, length: int) -> SearchResult:
+def rank_entries(source: SearchSource, given: SearchQuery, length: int) -> SearchResult:
     """The best entries, near-duplicates folded into one, each with a passage of about `length`."""
     terms = search_tokenizer.parse_query(given.words)
     words = split_terms(terms)
-    scope = scope_of(reader.db, given)
-    if scope is None:
+    entries = source.entries_in_scope()
+    if entries is None:
         return SearchResult((), name_absent(terms, {word.name for word in words}))
-    query = _prepare(reader, given, length, terms, words, scope)
-    found = sorted(_read_all(reader, query), key=lambda one: one.rank, reverse=True)
+    query = _prepare(source, given, length, terms, words, entries)
+    found = sorted(_read_all(source, query), key=lambda one: one.rank, reverse=True)
     names = frozenset(word.name for word in words if word.match)
     unsure = names.intersection(*(one.lacking for one in found))
-    nowhere = {name for name in unsure if not _is_somewhere(reader, name, query)}
-    folded, more = fold_alike(reader, found, given.limit)
-    owners: dict[int, SessionInfo] = {}
-    hits = tuple(_hit(reader, one, terms, owners) for one in folded)
+    nowhere = {name for name in unsure if not _is_somewhere(source, name, query)}
+    folded, more = fold_alike(source, found, given.limit)
+    owners: dict[RowKey, SessionInfo] = {}
+    hits = tuple(_hit(source, one, terms, owners) for one in folded)
     return SearchResult(hits, name_absent(terms, nowhere), more)
 
 
@@ -87,14 +84,14 @@ def rank_entries(reader: LogReader, given: SearchQuery, length: int) -> SearchRe
 
 
 def _prepare(
-    reader: LogReader,
+    source: SearchSource,
     given: SearchQuery,
     length: int,
     terms: tuple[SearchTerm, ...],
     words: tuple[SearchWord, ...],
-    scope: RowScope,
+    entries: int,
 ) -> _Query:
-    counts = tuple(_count(reader, word, scope) for word in words)
+    counts = tuple(source.count(word.match, _COUNTED) if word.match else 0 for word in words)
     sources = {word.source for word in words}
     exact = [
         term
@@ -107,20 +104,10 @@ def _prepare(
         terms=terms,
         words=words,
         counts=counts,
-        weights=_weigh(words, counts, scope.entries),
-        scope=scope,
+        weights=_weigh(words, counts, entries),
         sentence=is_sentence(terms),
         exact=tuple(exact),
     )
-
-
-def _count(reader: LogReader, word: SearchWord, scope: RowScope) -> int:
-    if not word.match:
-        return 0
-    rows = f"SELECT 1 FROM search WHERE search MATCH ?{scope.rows} LIMIT {_COUNTED}"  # noqa: S608
-    query = f"SELECT count(*) FROM ({rows})"  # noqa: S608 - our own words
-    ((count,),) = reader.db.execute(query, (word.match, *scope.row_values))
-    return int(count)
 
 
 def _weigh(
@@ -143,14 +130,12 @@ def _weigh(
     )
 
 
-def _is_somewhere(reader: LogReader, name: str, query: _Query) -> bool:
+def _is_somewhere(source: SearchSource, name: str, query: _Query) -> bool:
     """Whether any entry in scope has the word, or one like it; searches for it do not count."""
     own = [word for word in query.words if word.name == name and word.match]
     match = " AND ".join(f"({every_form(word)})" for word in own)
-    scope = query.scope
-    sql = f"{_in_scope(_rows_with_word(scope, _COUNTED), scope)} LIMIT 1"
-    given = (match + _conditions(query) + _NO_ECHO, *scope.row_values, *scope.values)
-    return bool(list(reader.db.execute(sql, given)))
+    rows = source.newest(match + _conditions(query) + _NO_ECHO, _COUNTED)
+    return next(iter(rows), None) is not None
 
 
 def _conditions(query: _Query) -> str:
@@ -160,42 +145,25 @@ def _conditions(query: _Query) -> str:
     return (f" AND {marks}" if marks else "") + match_expression(unwanted, role=None, tool=None)
 
 
-def _rows_with_word(scope: RowScope, most: int, weight: float = 0.0) -> str:
-    """The newest rows that match; takes the match and the scope's row values."""
-    return (
-        f"SELECT rowid AS key, {weight!r} AS weight FROM search "  # noqa: S608 - our own words
-        f"WHERE search MATCH ?{scope.rows} ORDER BY rowid DESC LIMIT {most}"
-    )
-
-
-def _in_scope(rows: str, scope: RowScope) -> str:
-    """Rows with the session of each, of those that are in scope."""
-    return (
-        f"SELECT f.key, l.session FROM ({rows}) f "  # noqa: S608 - our own words
-        f"JOIN entries e ON e.key = f.key JOIN lines l ON l.line = f.key >> {SEGMENT_BITS} "
-        f"JOIN sessions s ON s.session = l.session WHERE s.trashed IS NULL{scope.filters}"
-    )
-
-
 # --- the candidates -----------------------------------------------------------------------------
 
 
-def _read_all(reader: LogReader, query: _Query) -> Iterator[FoundEntry]:
+def _read_all(source: SearchSource, query: _Query) -> Iterator[FoundEntry]:
     """The newest entries with all words, those with identifiers that join a word of two, and those
     with the heaviest words."""
-    seen: set[int] = set()
+    seen: set[RowKey] = set()
     complete = characters = 0
-    for key, owner in _complete_rows(reader, query):
+    for key, owner in _complete_rows(source, query):
         seen.add(key)
-        if (found := _read(reader, query, key, owner)) is not None:
+        if (found := _read(source, query, key, owner)) is not None:
             complete += not found.lacking
             characters += found.size
             yield found
         enough = complete >= max(_READ, query.given.limit) or characters > _MOST_CHARACTERS
         if enough or len(seen) >= _MOST_READ:
             break
-    for key, owner in _rows_with_joined_words(reader, query):
-        found = _read(reader, query, key, owner) if key not in seen else None
+    for key, owner in _rows_with_joined_words(source, query):
+        found = _read(source, query, key, owner) if key not in seen else None
         if found is not None:
             seen.add(key)
             complete += not found.lacking
@@ -203,8 +171,8 @@ def _read_all(reader: LogReader, query: _Query) -> Iterator[FoundEntry]:
             yield found
     alone = len(query.words) == 1
     if (complete < query.given.limit or query.sentence) and not (alone and complete):
-        nearest = (row for row in _partial_rows(reader, query) if row[0] not in seen)
-        read = (_read(reader, query, key, owner) for key, owner in nearest)
+        nearest = (row for row in _partial_rows(source, query) if row[0] not in seen)
+        read = (_read(source, query, key, owner) for key, owner in nearest)
         for found in islice((found for found in read if found is not None), _READ):
             characters += found.size
             yield found
@@ -212,59 +180,39 @@ def _read_all(reader: LogReader, query: _Query) -> Iterator[FoundEntry]:
                 break
 
 
-def _complete_rows(reader: LogReader, query: _Query) -> Iterable[tuple[int, int]]:
+def _complete_rows(source: SearchSource, query: _Query) -> Iterable[tuple[RowKey, RowKey]]:
     """Newest first, one after the other: most of them are never read."""
-    scope = query.scope
     every = " AND ".join(f"({word.exact})" for word in query.words if word.exact)
-    sql = (
-        "SELECT e.key, l.session FROM search "  # noqa: S608 - our own words
-        "JOIN entries e ON e.key = search.rowid "
-        f"JOIN lines l ON l.line = e.key >> {SEGMENT_BITS} "
-        "JOIN sessions s ON s.session = l.session "
-        f"WHERE search MATCH ?{scope.rows} AND s.trashed IS NULL{scope.filters} "
-        "ORDER BY search.rowid DESC"
-    )
-    match = f"({every}){_conditions(query)}"
-    return reader.db.execute(sql, (match, *scope.row_values, *scope.values))
+    return source.newest(f"({every}){_conditions(query)}")
 
 
-def _rows_with_joined_words(reader: LogReader, query: _Query) -> list[tuple[int, int]]:
+def _rows_with_joined_words(source: SearchSource, query: _Query) -> Iterable[tuple[RowKey, RowKey]]:
     """The newest rows with the two words that one of the query may consist of. In a question only
     for words that the index does not have: there, others lead to the entry, too."""
-    scope = query.scope
     counted = zip(query.words, query.counts, strict=True)
     joined = [w.joined for w, count in counted if w.joined and not (count and query.sentence)]
     if not joined:
         return []
-    sql = _in_scope(_rows_with_word(scope, _READ), scope)
     match = f"({' OR '.join(joined)}){_conditions(query)}{_NO_ECHO}"
-    return list(reader.db.execute(sql, (match, *scope.row_values, *scope.values)))
+    return list(source.newest(match, _READ))
 
 
-def _partial_rows(reader: LogReader, query: _Query) -> list[tuple[int, int]]:
+def _partial_rows(source: SearchSource, query: _Query) -> Iterable[tuple[RowKey, RowKey]]:
     """The rows with the greatest sum of weights; common words decide only among few rows."""
-    scope, extra = query.scope, _conditions(query)
+    extra = _conditions(query)
     known = [
         (count, word.match, weight)
         for word, count, weight in zip(query.words, query.counts, query.weights, strict=True)
         if count
     ]
     rare = [one for one in known if one[0] <= _COMMON] or sorted(known)[:2]
-    if not rare:
-        return []
-    every = " UNION ALL ".join(
-        f"SELECT * FROM ({_rows_with_word(scope, _COMMON, weight)})"  # noqa: S608 - our own words
-        for _, _, weight in rare
-    )
-    united = f"SELECT key, sum(weight) AS weight FROM ({every}) GROUP BY key"  # noqa: S608
-    sql = f"{_in_scope(united, scope)} ORDER BY f.weight DESC, f.key DESC LIMIT {_MOST_READ}"
-    values = [value for _, match, _ in rare for value in (f"({match}){extra}", *scope.row_values)]
-    return list(reader.db.execute(sql, (*values, *scope.values)))
+    matches = [(f"({match}){extra}", weight) for _, match, weight in rare]
+    return source.heaviest(matches, _COMMON, _MOST_READ) if matches else ()
 
 
-def _read(reader: LogReader, query: _Query, key: int, owner: int) -> FoundEntry | None:
+def _read(source: SearchSource, query: _Query, key: RowKey, owner: RowKey) -> FoundEntry | None:
     try:
-        entry = reader.path(key, last=1, mark=True)[0]
+        entry = source.up_to(key, 1)[0]
     except (Damaged, NotFound):
         return None  # reading its session reports the damage
     spoken = isinstance(entry.body, Message | Compaction) or output_part(entry.body) is not None
@@ -347,14 +295,14 @@ def _call_ids(parts: Iterable[Part | None]) -> tuple[str, ...]:
 
 
 def _hit(
-    reader: LogReader,
+    source: SearchSource,
     one: FoldedEntry,
     terms: tuple[SearchTerm, ...],
-    owners: dict[int, SessionInfo],
+    owners: dict[RowKey, SessionInfo],
 ) -> SearchHit:
     found = one.found
     if found.owner not in owners:
-        owners[found.owner] = session_by_number(reader.db, found.owner)
+        owners[found.owner] = source.session(found.owner)
     return SearchHit(
         session=owners[found.owner],
         entry=found.entry,

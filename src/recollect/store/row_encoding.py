@@ -109,6 +109,11 @@ class BodyPacker:
         return self._open[number]
 
 
+def names_blobs(stored: bytes) -> bool:
+    """Whether strings of a stored body are in blobs."""
+    return stored[:1] in (bytes((_PLAIN_MOVED,)), bytes((_ZSTD_MOVED,)))
+
+
 def train_dictionary(samples: Sequence[bytes]) -> bytes | None:
     """A dictionary from a store's own bodies; none if they are too few or too similar."""
     if len(samples) < TRAIN_FROM:

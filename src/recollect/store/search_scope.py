@@ -53,12 +53,17 @@ def scope_of(db: apsw.Connection, query: SearchQuery) -> RowScope | None:
         if (number := find_project(db, project)) is None:
             return None
         wanted[" AND s.project = ?"] = number
+    if query.session is None:
+        wanted[" AND s.owner = ?"] = query.owner
     given = {condition: value for condition, value in wanted.items() if value is not None}
     scope = RowScope(filters="".join(given), values=tuple(given.values()))
     if query.session is None:
         ((indexed,),) = db.execute("SELECT total(indexed) FROM lines")
         return scope._replace(entries=int(indexed))
-    number = session_number(db, session_by_id(db, query.session).id)
+    found = session_by_id(db, query.session)
+    if query.owner not in (None, found.owner):
+        return None  # what a session inherited belongs to its owner too, whoever wrote it
+    number = session_number(db, found.id)
     runs = list(db.execute(_RUNS, (number,)))
     any_run = " OR ".join("search.rowid > ? AND search.rowid <= ?" for _ in runs)
     between = (min(low for low, _ in runs), max(high for _, high in runs))

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any, Literal, TypeAlias
 
 import apsw
+import msgspec
 
 from recollect.entries import Entry, Source
 from recollect.errors import AmbiguousId, UnknownEntry, UnknownSession
@@ -32,7 +33,7 @@ _BATCH = 5_000  # of the ids that one scan looks for
 # `used` is the latest end of all segments: a rewind, or a branch that an import adds, gives the
 # session a new and empty segment, but takes nothing back
 _SESSIONS = f"""
-SELECT s.id, s.title, s.created, s.trashed, p.path, l.depth, l.line, t.key, t.id,
+SELECT s.id, s.title, s.created, s.trashed, s.owner, p.path, l.depth, l.line, t.key, t.id,
   (SELECT max((SELECT e.time FROM entries e
     WHERE e.key > m.line << {SEGMENT_BITS} AND e.key <= (m.line << {SEGMENT_BITS} | {SEGMENT_MASK})
     ORDER BY e.key DESC LIMIT 1)) FROM lines m WHERE m.session = s.session),
@@ -50,7 +51,7 @@ LEFT JOIN entries f ON f.key =
 
 
 def _session_info(row: Iterable[Any]) -> SessionInfo:
-    raw_id, title, created, trashed, path, depth, segment, key, head, used, forked = row
+    raw_id, title, created, trashed, owner, path, depth, segment, key, head, used, forked = row
     in_segment = key is not None and key >> SEGMENT_BITS == segment
     return SessionInfo(
         id=raw_id.hex(),
@@ -62,21 +63,42 @@ def _session_info(row: Iterable[Any]) -> SessionInfo:
         project=None if path is None else path_from_bytes(path),
         trashed=trashed,
         forked_from=forked.hex() if forked else None,
+        owner=owner,
     )
 
 
-def list_sessions(
-    db: apsw.Connection, project: Project | None, *, trashed: bool
-) -> tuple[SessionInfo, ...]:
-    where = f" WHERE s.trashed IS {'NOT NULL' if trashed else 'NULL'}"
-    given: tuple[Any, ...] = ()
-    if project is not None:
-        number = find_project(db, project)
+class SessionList(msgspec.Struct, frozen=True, kw_only=True):
+    """Which sessions to list; `before` is the time of use and the id of the last one listed."""
+
+    project: Project | None = None
+    trashed: bool = False
+    owner: str | None = None
+    limit: int | None = None
+    before: tuple[int, str] | None = None
+
+
+def list_sessions(db: apsw.Connection, wanted: SessionList) -> tuple[SessionInfo, ...]:
+    where = f" WHERE s.trashed IS {'NOT NULL' if wanted.trashed else 'NULL'}"
+    given: list[Any] = []
+    if wanted.project is not None:
+        number = find_project(db, wanted.project)
         if number is None:
             return ()
-        where, given = where + " AND s.project = ?", (number,)
+        where, given = where + " AND s.project = ?", [number]
+    if wanted.owner is not None:
+        where, given = where + " AND s.owner = ?", [*given, wanted.owner]
     found = [_session_info(row) for row in db.execute(_SESSIONS + where, given)]
-    return tuple(sorted(found, key=lambda s: (s.used, s.created, s.id), reverse=True))
+    found.sort(key=_order, reverse=True)
+    if wanted.before is not None:
+        used, last = wanted.before
+        query = "SELECT created FROM sessions WHERE session = ?"
+        ((created,),) = db.execute(query, (session_rows.session_number(db, last),))
+        found = [each for each in found if _order(each) < (used, created, last)]
+    return tuple(found[: wanted.limit])
+
+
+def _order(session: SessionInfo) -> tuple[int, int, str]:
+    return session.used, session.created, session.id
 
 
 def session_by_number(db: apsw.Connection, number: int) -> SessionInfo:

@@ -16,10 +16,10 @@ import apsw
 import msgspec
 
 from recollect.entries import Body, Message, Text, Title
-from recollect.errors import AlreadyExists, BadInput, UnknownEntry, UnknownSession
+from recollect.errors import AlreadyExists, BadInput, Damaged, UnknownEntry, UnknownSession
 from recollect.store import row_encoding
-from recollect.store.contract import Project
-from recollect.store.ids import is_id, now
+from recollect.store.contract import Project, SessionInfo
+from recollect.store.ids import check_owner, is_id
 from recollect.store.log_reader import segment_bounds
 from recollect.store.sql_schema import SEGMENT_BITS, SEGMENT_MASK
 from recollect.user_text import find_command, strip_added_text
@@ -28,7 +28,7 @@ TITLE_CHARACTERS = 80
 _COMMAND_NAME = re.compile(r"/[^\s/]{1,80}")
 # By table: its key, and the columns that its checksum (column `seal`) covers.
 CHECKSUMMED_COLUMNS = {
-    "sessions": ("session", "id, project, title, created, trashed"),
+    "sessions": ("session", "id, project, title, created, trashed, owner"),
     "lines": ("line", "line, session, base, depth"),
     "projects": ("project", "git, path, inode, names"),
 }
@@ -49,6 +49,12 @@ class Head(msgspec.Struct, frozen=True):
     id: str | None
     hash: bytes
     depth: int  # entries on the path
+
+
+def checksummed_columns(db: apsw.Connection, table: str) -> str:
+    """The columns that the checksums of this file cover; an older format has fewer."""
+    there = {name for _, name, *_ in db.execute(f"PRAGMA table_info({table})")}
+    return ", ".join(c for c in CHECKSUMMED_COLUMNS[table][1].split(", ") if c in there)
 
 
 def insert_checksummed(db: apsw.Connection, table: str, *fields: object) -> None:
@@ -95,33 +101,75 @@ def read_head(db: apsw.Connection, session: int) -> Head:
     return Head(segment, base, raw_id.hex(), digest, depth)
 
 
-def create_session(
-    db: apsw.Connection, session: str, project: Project | None, title: str, created: int
-) -> None:
-    owner = None if project is None else save_project(db, project)
-    _create(db, session, owner, title, created, None)
+class NewSession(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    title: str
+    owner: str
+    created: int
+
+
+def path_end(db: apsw.Connection, session: str, at: str | None) -> int | None:
+    """The key of an entry of the session, or of its head."""
+    number = session_number(db, session)
+    if at is not None:
+        return key_in_session(db, number, session, at)
+    head = read_head(db, number)
+    _refuse_lost_tail(db, head)
+    return head.key
+
+
+def _refuse_lost_tail(db: apsw.Connection, head: Head) -> None:
+    """Raise if the index has seen more entries of the segment than it has: its end is lost."""
+    ((indexed,),) = db.execute("SELECT indexed FROM lines WHERE line = ?", (head.segment,))
+    key = head.key or 0
+    present = key & SEGMENT_MASK if key >> SEGMENT_BITS == head.segment else 0
+    if present < indexed:
+        raise Damaged(f"the newest {indexed - present} entries of this session are missing")
+
+
+def create_session(db: apsw.Connection, new: NewSession, project: Project | None) -> None:
+    number = None if project is None else save_project(db, project)
+    _create(db, new, number, None)
 
 
 def fork_session(
-    db: apsw.Connection, session: str, at: str | None, forked: str, title: str
+    db: apsw.Connection, session: str, at: str | None, new: NewSession, *, keep_owner: bool
 ) -> None:
     number = session_number(db, session)
     base = read_head(db, number).key if at is None else key_in_session(db, number, session, at)
-    query = "SELECT project, title FROM sessions WHERE session = ?"
-    ((owner, old_title),) = db.execute(query, (number,))
-    _create(db, forked, owner, title or old_title, now(), base)
+    query = "SELECT project, title, owner FROM sessions WHERE session = ?"
+    ((project, title, owner),) = db.execute(query, (number,))
+    new = msgspec.structs.replace(new, title=new.title or title)
+    if keep_owner:
+        new = msgspec.structs.replace(new, owner=owner)
+    _create(db, new, project, base)
 
 
-def _create(
-    db: apsw.Connection, session: str, owner: int | None, title: str, created: int, base: int | None
-) -> None:
-    if not is_id(session):
-        raise BadInput(f"session id {session!r} is not 32 hexadecimal digits")
-    fields = (bytes.fromhex(session), owner, clean_title(title), created, None)
+def adopt_session(db: apsw.Connection, info: SessionInfo, project: Project | None) -> None:
+    """Insert the session as another store has it, or bring the row that is here to that."""
+    number = None if project is None else _adopt_project(db, project)
+    if not list(db.execute("SELECT 1 FROM sessions WHERE id = ?", (_raw(info.id),))):
+        base = None if info.forked_from is None else find_key(db, info.forked_from)
+        if info.forked_from is not None and base is None:
+            raise UnknownEntry(info.forked_from)
+        new = NewSession(id=info.id, title=info.title, owner=info.owner, created=info.created)
+        _create(db, new, number, base)
+    session = session_number(db, info.id)
+    update = "UPDATE sessions SET project = ?, title = ?, owner = ?, trashed = ? WHERE session = ?"
+    fields = (number, clean_title(info.title), check_owner(info.owner), info.trashed, session)
+    db.execute(update, fields)
+    update_checksum(db, "sessions", session)
+
+
+def _create(db: apsw.Connection, new: NewSession, project: int | None, base: int | None) -> None:
+    if not is_id(new.id):
+        raise BadInput(f"session id {new.id!r} is not 32 hexadecimal digits")
+    title, owner = clean_title(new.title), check_owner(new.owner)
     try:
+        fields = (bytes.fromhex(new.id), project, title, new.created, None, owner)
         insert_checksummed(db, "sessions", *fields)
     except apsw.ConstraintError as error:
-        raise AlreadyExists("a session", session) from error
+        raise AlreadyExists("a session", new.id) from error
     add_segment(db, db.last_insert_rowid(), base)
 
 
@@ -198,9 +246,7 @@ def title_of(db: apsw.Connection, session: int) -> str:
 def save_project(db: apsw.Connection, project: Project) -> int:
     """The number of the project's row, which is updated, or inserted if there is none."""
     number = find_project(db, project)
-    git = None if project.git is None else path_to_bytes(project.git)
-    names = path_to_bytes("\0".join(project.names))
-    fields = (git, path_to_bytes(project.path), path_to_bytes(project.inode), names)
+    fields = _project_fields(project)
     if number is None:
         insert_checksummed(db, "projects", *fields)
         return db.last_insert_rowid()
@@ -209,6 +255,39 @@ def save_project(db: apsw.Connection, project: Project) -> int:
     db.execute(f"UPDATE projects SET {changes} WHERE project = ?", (*fields, number))  # noqa: S608
     update_checksum(db, "projects", number)
     return number
+
+
+def project_of(db: apsw.Connection, session: int) -> Project | None:
+    query = (
+        "SELECT git, path, inode, names FROM projects"
+        " WHERE project = (SELECT project FROM sessions WHERE session = ?)"
+    )
+    for git, path, inode, names in db.execute(query, (session,)):
+        return Project(
+            path_from_bytes(path),
+            None if git is None else path_from_bytes(git),
+            path_from_bytes(inode),
+            tuple(filter(None, path_from_bytes(names).split("\0"))),
+        )
+    return None
+
+
+def _adopt_project(db: apsw.Connection, project: Project) -> int:
+    """The row that says exactly this, if there is one: two projects of another store stay two."""
+    fields = _project_fields(project)
+    same = "git IS ? AND path = ? AND inode = ? AND names = ?"
+    for (number,) in db.execute(f"SELECT project FROM projects WHERE {same}", fields):  # noqa: S608
+        return int(number)
+    if list(db.execute("SELECT 1 FROM projects WHERE git = ?", fields[:1])):
+        return save_project(db, project)
+    insert_checksummed(db, "projects", *fields)
+    return db.last_insert_rowid()
+
+
+def _project_fields(project: Project) -> tuple[bytes | None, bytes, bytes, bytes]:
+    git = None if project.git is None else path_to_bytes(project.git)
+    names = path_to_bytes("\0".join(project.names))
+    return git, path_to_bytes(project.path), path_to_bytes(project.inode), names
 
 
 def find_project(db: apsw.Connection, project: Project) -> int | None:
@@ -234,11 +313,16 @@ def _moved_project(db: apsw.Connection, project: Project) -> int | None:
         "SELECT project, path, names FROM projects WHERE inode = ? AND (git IS NULL OR ? IS NULL)",
         (path_to_bytes(project.inode), project.git and path_to_bytes(project.git)),
     ):
-        before, current = set(path_from_bytes(names).split("\0")), set(project.names)
-        similar = len(before & current) * 2 >= len(before | current)
-        if similar and not os.path.lexists(path_from_bytes(path)):
+        if is_moved_folder(project, path, names):
             return int(number)
     return None
+
+
+def is_moved_folder(project: Project, path: bytes, names: bytes) -> bool:
+    """Whether the folder that was at `path`, with these names in it, is this one."""
+    before, current = set(path_from_bytes(names).split("\0")), set(project.names)
+    similar = len(before & current) * 2 >= len(before | current)
+    return similar and not os.path.lexists(path_from_bytes(path))
 
 
 def path_to_bytes(path: str) -> bytes:

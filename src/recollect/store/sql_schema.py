@@ -20,9 +20,10 @@ from collections.abc import Callable
 import apsw
 
 from recollect.errors import CannotOpen, Damaged, NewerStore
+from recollect.store.row_encoding import row_checksum
 
 APPLICATION_ID = 0x7265636F  # "reco"
-FORMAT = 2
+FORMAT = 3
 SEGMENT_BITS = 24
 SEGMENT_MASK = (1 << SEGMENT_BITS) - 1
 
@@ -113,9 +114,24 @@ def _add_token_counts(db: apsw.Connection) -> None:
     )
 
 
+def _add_owners(db: apsw.Connection) -> None:
+    """The checksum covers the owner too; a row whose checksum was wrong keeps a wrong one."""
+    db.execute("ALTER TABLE sessions ADD COLUMN owner TEXT NOT NULL DEFAULT ''")
+    query = "SELECT session, seal, id, project, title, created, trashed FROM sessions"
+    for number, checksum, *fields in list(db.execute(query)):
+        is_intact = row_checksum(*fields) == checksum
+        renewed = row_checksum(*fields, "") if is_intact else checksum
+        update = "UPDATE sessions SET owner = '', seal = ? WHERE session = ?"
+        db.execute(update, (renewed, number))
+
+
 # One step for each format: _STEPS[n] brings a file of format n to format n + 1. A released step
 # never changes; a new format is a new step at the end.
-_STEPS: tuple[Callable[[apsw.Connection], None], ...] = (_create_format_1, _add_token_counts)
+_STEPS: tuple[Callable[[apsw.Connection], None], ...] = (
+    _create_format_1,
+    _add_token_counts,
+    _add_owners,
+)
 
 
 def refuse_foreign_file(db: apsw.Connection, path: str) -> None:

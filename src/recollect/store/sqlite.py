@@ -1,4 +1,4 @@
-"""The store in one SQLite file. `open_store` is the way in.
+"""The store in one SQLite file. `open_sqlite` is the way in.
 
 Reads run in a thread with a connection of their own, so they never wait for a writer; writes go
 through the `GroupCommitter`. The search index is updated in the background, within seconds.
@@ -14,14 +14,11 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 from types import EllipsisType
-from typing import Literal, TypeVar
-
-import apsw
+from typing import TypeVar
 
 from recollect.entries import Body, Entry, Message, Source, Title, check
 from recollect.errors import (
     BadInput,
-    Damaged,
     HeadMoved,
     RecollectError,
     StoreClosed,
@@ -29,45 +26,56 @@ from recollect.errors import (
     UnknownBlob,
     UnknownEntry,
 )
-from recollect.settings import store_path
 from recollect.store import drafts, row_encoding, search_index, session_rows, wal_journal
-from recollect.store.contract import Project, SearchHit, SearchQuery, SearchResult, SessionInfo
+from recollect.store.append_watch import AppendWatch, read_heads
+from recollect.store.contract import (
+    OnDamage,
+    Project,
+    SearchHit,
+    SearchQuery,
+    SearchResult,
+    SessionInfo,
+)
 from recollect.store.exchange_rows import read_counterparts
 from recollect.store.full_text_search import search_entries
 from recollect.store.group_commit import GroupCommitter, translate_error
 from recollect.store.ids import is_id, new_id, now
+from recollect.store.index_maintenance import IndexMaintenance
 from recollect.store.log_reader import LogReader
 from recollect.store.log_writer import LogWriter, PreparedEntry, prepare_entries
 from recollect.store.open_file import connect_to_store, open_database
 from recollect.store.session_lookup import (
+    SessionList,
     entry_by_id,
     list_sessions,
     read_sources,
     session_by_id,
     short_ids,
 )
-from recollect.store.sql_schema import SEGMENT_BITS, SEGMENT_MASK
+from recollect.store.session_rows import NewSession
+from recollect.store.sqlite_search import SqliteEntries, SqliteSearch
+from recollect.store.store_facts import read_facts
 from recollect.store.token_count_cache import read_counts, write_counts
 
 T = TypeVar("T")
-OnDamage = Literal["refuse", "mark"]
-INDEX_DELAY = 5.0  # seconds until new entries are indexed; a search indexes them at once
 LONG_BATCH = 200  # items; larger appends run in the writer's thread
-CHECKPOINT_PAGES = 500
 
 
 class SqliteStore:
-    """Implements `recollect.store.contract.Store`. Made by `open_store`."""
+    """Implements `recollect.store.contract.Store`. Made by `open_sqlite`."""
 
     def __init__(self, path: Path) -> None:
-        self.file, self.closed = path, False
+        self.file, self.address, self.closed = path, str(path), False
         self._expected_frames = wal_journal.committed_frames(path)
         self._writer = writer = _open_writer(path)
         self._commit = GroupCommitter(writer, str(path))
         self._readers = ThreadPoolExecutor(1, thread_name_prefix="recollect-reader")
         self._reader: LogReader | None = None
-        self._maintenance: asyncio.Task[None] | None = None
         self.warnings: list[str] = []  # for the user: what opening found and repaired
+        self._maintenance = IndexMaintenance(self._commit, self.warnings)
+        self._watch = AppendWatch(
+            lambda sessions, version: self._read(lambda r: read_heads(r, sessions, version))
+        )
 
     async def recover(self) -> None:
         """Recover from a crash: a truncated or damaged journal, replies in progress."""
@@ -88,18 +96,26 @@ class SqliteStore:
         title: str = "",
         id: str | None = None,  # noqa: A002 - the name callers expect
         created: int | None = None,
+        owner: str = "",
     ) -> SessionInfo:
-        session = id or new_id()
         when = now() if created is None else created
-        await self._commit(
-            lambda w: session_rows.create_session(w.db, session, project, title, when)
-        )
-        return await self.session(session)
+        new = NewSession(id=id or new_id(), title=title, owner=owner, created=when)
+        await self._commit(lambda w: session_rows.create_session(w.db, new, project))
+        return await self.session(new.id)
 
     async def sessions(
-        self, *, project: Project | None = None, trashed: bool = False
+        self,
+        *,
+        project: Project | None = None,
+        trashed: bool = False,
+        owner: str | None = None,
+        limit: int | None = None,
+        before: tuple[int, str] | None = None,
     ) -> tuple[SessionInfo, ...]:
-        return await self._read(lambda r: list_sessions(r.db, project, trashed=trashed))
+        wanted = SessionList(
+            project=project, trashed=trashed, owner=owner, limit=limit, before=before
+        )
+        return await self._read(lambda r: list_sessions(r.db, wanted))
 
     async def session(self, given: str) -> SessionInfo:
         return await self._read(lambda r: session_by_id(r.db, given))
@@ -107,10 +123,15 @@ class SqliteStore:
     async def entry(self, given: str, *, session: str | None = None) -> tuple[SessionInfo, Entry]:
         return await self._read(lambda r: entry_by_id(r, given, session))
 
+    async def project_of(self, session: str) -> Project | None:
+        return await self._read(
+            lambda r: session_rows.project_of(r.db, session_rows.session_number(r.db, session))
+        )
+
     async def counterparts(self, entry: Entry) -> tuple[Entry, ...]:
         def read(reader: LogReader) -> tuple[Entry, ...]:
             key = session_rows.find_key(reader.db, entry.id)
-            return () if key is None else read_counterparts(reader, key, entry)
+            return () if key is None else read_counterparts(SqliteEntries(reader), key, entry)
 
         return await self._read(read)
 
@@ -123,10 +144,20 @@ class SqliteStore:
     async def short_entry_ids(self, ids: Iterable[str]) -> dict[str, str]:
         return await self._read(lambda r: short_ids(r.db, ids, ("sessions", "entries")))
 
-    async def fork(self, session: str, *, at: str | None = None, title: str = "") -> SessionInfo:
-        forked = new_id()
-        await self._commit(lambda w: session_rows.fork_session(w.db, session, at, forked, title))
-        return await self.session(forked)
+    async def fork(
+        self, session: str, *, at: str | None = None, title: str = "", owner: str | None = None
+    ) -> SessionInfo:
+        new = NewSession(id=new_id(), title=title, owner=owner or "", created=now())
+        same = owner is None
+        await self._commit(
+            lambda w: session_rows.fork_session(w.db, session, at, new, keep_owner=same)
+        )
+        return await self.session(new.id)
+
+    async def adopt(self, info: SessionInfo, project: Project | None) -> SessionInfo:
+        await self._commit(lambda w: session_rows.adopt_session(w.db, info, project))
+        self._writer.forget_title(info.id)
+        return await self.session(info.id)
 
     async def rewind(
         self, session: str, to: str | None, *, head: str | EllipsisType | None = ...
@@ -142,6 +173,7 @@ class SqliteStore:
                 writer.forget_head(session)
 
         await self._commit(write)
+        self._watch.notify(session)
         return await self.session(session)
 
     async def rename(self, session: str, title: str) -> SessionInfo:
@@ -170,7 +202,9 @@ class SqliteStore:
     async def append(
         self, session: str, items: Sequence[Body | Entry], *, parent: str | None
     ) -> tuple[Entry, ...]:
-        return await self._add(items, lambda w, new: w.append(session, new, parent))
+        entries = await self._add(items, lambda w, new: w.append(session, new, parent))
+        self._watch.notify(session)
+        return entries
 
     async def branch(
         self, session: str, items: Sequence[Body | Entry], *, at: str | None
@@ -191,7 +225,7 @@ class SqliteStore:
             entries = await self._commit(lambda w: write(w, new))
         if self._writer.drafts:
             self._writer.drafts.difference_update(entry.id for entry in entries)
-        self._start_maintenance()
+        self._maintenance.start()
         return entries
 
     async def path(
@@ -204,20 +238,25 @@ class SqliteStore:
         damaged: OnDamage = "refuse",
     ) -> tuple[Entry, ...]:
         def read(reader: LogReader) -> tuple[Entry, ...]:
-            db = reader.db
-            number = session_rows.session_number(db, session)
-            if at is None:
-                head = session_rows.read_head(db, number)
-                _refuse_lost_tail(db, head)
-                key = head.key
-            else:
-                key = session_rows.key_in_session(db, number, session, at)
+            db, key = reader.db, session_rows.path_end(reader.db, session, at)
             floor = None if since is None else session_rows.find_key(db, since)
             if since is not None and floor is None:
                 raise UnknownEntry(since, session)
             return reader.path(key, last=last, since=floor, mark=damaged == "mark")
 
         return await self._read(read)
+
+    async def page(
+        self, session: str, *, start: int, limit: int, at: str | None = None
+    ) -> tuple[Entry, ...]:
+        if start < 0 or limit < 0:
+            raise BadInput(f"a page of {limit} entries from {start} on: both count from 0 up")
+        return await self._read(
+            lambda r: r.page(session_rows.path_end(r.db, session, at), start, limit)
+        )
+
+    async def wait_for_append(self, session: str, head: str | None, timeout: float) -> bool:
+        return await self._watch.wait(session, head, timeout)
 
     async def tree(self, session: str, *, damaged: OnDamage = "refuse") -> tuple[Entry, ...]:
         def read(reader: LogReader) -> tuple[Entry, ...]:
@@ -256,6 +295,13 @@ class SqliteStore:
             raise UnknownBlob(digest) from None
         return await self._read(lambda r: r.blob(raw))
 
+    async def blobs(self, *, after: str = "", limit: int = 1_000) -> tuple[str, ...]:
+        query = "SELECT address FROM blobs WHERE address > ? ORDER BY address LIMIT ?"
+        values = (bytes.fromhex(after), limit)
+        return await self._read(
+            lambda r: tuple(raw.hex() for (raw,) in r.db.execute(query, values))
+        )
+
     async def counts(self, counter: str, entries: Iterable[str]) -> dict[str, tuple[int, ...]]:
         return await self._read(lambda r: read_counts(r.db, counter, entries))
 
@@ -266,41 +312,27 @@ class SqliteStore:
 
     async def search(self, query: SearchQuery) -> tuple[SearchHit, ...]:
         await self.index_now()
-        return await self._read(lambda r: search_entries(r, query))
+        return await self._read(lambda r: search_entries(SqliteSearch(r, query), query))
 
     async def rank(self, query: SearchQuery, *, length: int = 600) -> SearchResult:
         # late: most commands search nothing, and ranking takes 5 ms to load
         from recollect.store.ranked_search import rank_entries
 
         await self.index_now()
-        return await self._read(lambda r: rank_entries(r, query, length))
+        return await self._read(lambda r: rank_entries(SqliteSearch(r, query), query, length))
 
     async def index_now(self) -> None:
         """Bring the search index up to the last entry."""
         while await self._read(lambda r: search_index.is_behind(r.db)):
             await self._commit.run_exclusively(search_index.index_slice)
 
-    def _start_maintenance(self) -> None:
-        if self._maintenance is None or self._maintenance.done():
-            self._maintenance = asyncio.get_running_loop().create_task(self._maintain_in_rounds())
-
-    async def _maintain_in_rounds(self) -> None:
-        """In rounds until one finds nothing to do; a busy session is indexed in large slices."""
-        try:
-            indexed = 1
-            while indexed:
-                await asyncio.sleep(0 if indexed == search_index.SLICE else INDEX_DELAY)
-                indexed = await self._commit.run_exclusively(_maintain)
-        except RecollectError as error:
-            # the log is not affected: pending segments stay marked and are tried again
-            self.warnings.append(f"the search index is behind: {error}")
+    async def facts(self) -> dict[str, int | str]:
+        return await self._read(lambda r: read_facts(r.db, self.file))
 
     async def close(self) -> None:
         self.closed = True
-        if self._maintenance is not None:
-            self._maintenance.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._maintenance
+        self._watch.notify_all()
+        await self._maintenance.stop()
         self._commit.stop_waiting()
         try:
             with contextlib.suppress(RecollectError):  # pending segments stay marked
@@ -351,29 +383,10 @@ def _prepare_many(writer: LogWriter, items: Sequence[Body | Entry]) -> list[Prep
     return new
 
 
-def _maintain(writer: LogWriter) -> int:
-    """Index a slice, train the dictionary when it is due, checkpoint when it pays."""
-    indexed = search_index.index_slice(writer)
-    search_index.train_dictionary_once(writer)
-    if wal_journal.frames_in_use(writer.db) > CHECKPOINT_PAGES:
-        with contextlib.suppress(apsw.BusyError):  # another process is doing it
-            writer.db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-    return indexed
-
-
-def _refuse_lost_tail(db: apsw.Connection, head: session_rows.Head) -> None:
-    """Raise if the index has seen more entries of the segment than it has: its end is lost."""
-    ((indexed,),) = db.execute("SELECT indexed FROM lines WHERE line = ?", (head.segment,))
-    key = head.key or 0
-    present = key & SEGMENT_MASK if key >> SEGMENT_BITS == head.segment else 0
-    if present < indexed:
-        raise Damaged(f"the newest {indexed - present} entries of this session are missing")
-
-
 @contextlib.asynccontextmanager
-async def open_store(path: Path | str | None = None) -> AsyncIterator[SqliteStore]:
-    """Open the store at `path` (by default the user's own), and close it at the end."""
-    store = SqliteStore(Path(path) if path is not None else store_path())
+async def open_sqlite(path: Path) -> AsyncIterator[SqliteStore]:
+    """Open the store at `path`, which is created if there is none, and close it at the end."""
+    store = SqliteStore(path)
     try:
         await store.recover()
         yield store

@@ -28,9 +28,8 @@ def read_counts(db: apsw.Connection, name: str, entries: Iterable[str]) -> dict[
     for entry in entries:
         raw = bytes.fromhex(entry) if is_id(entry) else b""
         for (data,) in db.execute(query, (name, raw)):
-            packed = bytes(data[CHECKSUM_BYTES:])
-            if data[:CHECKSUM_BYTES] == _checksum(name, raw, packed):
-                found[entry] = _decoder.decode(packed)
+            if (counts := unpack_counts(name, raw, data)) is not None:
+                found[entry] = counts
     return found
 
 
@@ -39,8 +38,21 @@ def write_counts(db: apsw.Connection, name: str, counts: Mapping[str, PartCounts
     insert = "INSERT OR REPLACE INTO counts SELECT ?1, key, ?3 FROM entries WHERE id = ?2"
     for entry, tokens in counts.items():
         if is_id(entry):
-            raw, packed = bytes.fromhex(entry), msgspec.msgpack.encode(tokens)
-            db.execute(insert, (name, raw, _checksum(name, raw, packed) + packed))
+            raw = bytes.fromhex(entry)
+            db.execute(insert, (name, raw, pack_counts(name, raw, tokens)))
+
+
+def pack_counts(name: str, raw: bytes, counts: PartCounts) -> bytes:
+    packed = msgspec.msgpack.encode(counts)
+    return _checksum(name, raw, packed) + packed
+
+
+def unpack_counts(name: str, raw: bytes, data: bytes) -> PartCounts | None:
+    """None if it is not what was stored for this entry."""
+    packed = bytes(data[CHECKSUM_BYTES:])
+    if data[:CHECKSUM_BYTES] != _checksum(name, raw, packed):
+        return None
+    return _decoder.decode(packed)
 
 
 def _checksum(name: str, raw: bytes, packed: bytes) -> bytes:

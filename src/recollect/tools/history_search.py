@@ -48,6 +48,7 @@ async def search_session_history(
             project=None if alone else here.project,
             limit=limit + _VISIBLE,
             spoken=True,
+            owner=here.owner,  # what a client of a server said is for that client's sessions
         )
         found = await store.rank(query, length=PASSAGE)
         items = _shown_items(context.view)

@@ -31,6 +31,7 @@ from recollect.transcripts.import_plan import (
 )
 from recollect.transcripts.import_result import FindProject, ImportProgress, ImportResult
 from recollect.transcripts.original_files import store_original
+from recollect.transcripts.owned_import import scope_to_owner
 from recollect.transcripts.transcript import Transcript, TranscriptFile, path_to
 
 _ATTEMPTS = 5  # when another process writes to the same session meanwhile
@@ -42,20 +43,24 @@ async def import_file(
     *,
     project: FindProject = lambda _folder: None,
     progress: ImportProgress = lambda _done, _total: None,
+    owner: str = "",
 ) -> ImportResult:
     """Import a file. `project` gives the project of the folder that the file names (empty if it
-    names none). `progress` is called with the bytes and entries written, and their total."""
+    names none). `progress` is called with the bytes and entries written, and their total. With an
+    `owner`, the session is that owner's own, whoever imported the file before."""
     bundle = await asyncio.to_thread(read_bundle, Path(path))
+    if owner:
+        bundle = scope_to_owner(bundle, owner)
     warnings, subagents = list(bundle.warnings), []
     # they come first, so that no session ever names one that is missing
     for file in bundle.subagents:
         try:
-            subagents.append(await _import_one(store, file, project))
+            subagents.append(await _import_one(store, file, project, owner=owner))
         except StoreError:
             raise
         except RecollectError as error:
             warnings.append(f"a subagent was left out ({file.name}): {error}")
-    main = await _import_one(store, bundle.main, project, progress)
+    main = await _import_one(store, bundle.main, project, progress, owner=owner)
     warnings = [*main.warnings, *warnings]
     return msgspec.structs.replace(main, warnings=tuple(warnings), subagents=tuple(subagents))
 
@@ -65,12 +70,14 @@ async def _import_one(
     file: TranscriptFile,
     project: FindProject,
     progress: ImportProgress = lambda _done, _total: None,
+    *,
+    owner: str = "",
 ) -> ImportResult:
     attempt = 0
     while True:
         attempt += 1
         try:
-            found = await _open_session(store, file.transcript, project)
+            found = await _open_session(store, file.transcript, project, owner)
             # an id may be taken: an entry can belong to one session only
             keep_ids = file.transcript.is_own and attempt == 1
             return await _append_new(store, file, found, progress, keep_ids=keep_ids)
@@ -85,7 +92,7 @@ class _FoundSession(NamedTuple):
 
 
 async def _open_session(
-    store: Store, transcript: Transcript, find_project: FindProject
+    store: Store, transcript: Transcript, find_project: FindProject, owner: str
 ) -> _FoundSession:
     """The session of a file, which is created if need be. Two programs, or two projects, may give
     one id to two sessions: with another project and nothing in common, it is another session."""
@@ -105,7 +112,7 @@ async def _open_session(
         break
     project = project or find_project(await _find_folder(store, transcript, find_project))
     created = await store.create(
-        project=project, title=transcript.title, id=id_, created=transcript.created
+        project=project, title=transcript.title, id=id_, created=transcript.created, owner=owner
     )
     return _FoundSession(created, ())
 

@@ -19,7 +19,7 @@ from recollect.user_text import begins_with_environment
 from recollect.view.view import View, ViewItem
 from recollect.view.view_state import pinned_by
 
-InstructionsOwner: TypeAlias = Literal["agent", "ask"]
+InstructionsOwner: TypeAlias = Literal["agent", "ask", "client"]
 MEMORY_BEGIN, MEMORY_END = "<memory_file ", "</memory_file>"  # around each memory file
 _UNMARKED_BLOCK = "This is recollect. We are setting up the context for our chat."
 # the elision of what ours took the place of: other instructions, another program's block
@@ -70,6 +70,8 @@ def instructions_owner(message: Message) -> InstructionsOwner | None:
     owner = _mark(message, _INSTRUCTIONS)
     if owner == "agent" or (owner is None and _text(message).startswith(_UNMARKED_AGENT)):
         return "agent"
+    if owner == "client":
+        return "client"
     return "ask" if owner in ("ask", None) else None
 
 
@@ -106,10 +108,31 @@ def plan_initial_context(
             new.append(Entry(new_id(), None, now, message))
             lead.append(new[-1].id)
     begin = [item.entry.id for item in view.items[: len(lead)]]
-    replaced = _leave_out_replaced(view, serves)
+    replaced = _leave_out_replaced(view, serves, _is_foreign_block)
     moved = begin != lead or any(isinstance(edit, Restore) for edit in replaced)
     pin = (Pin(entries=tuple(lead), first=True),) if moved else ()
     return *new, *replaced, *pin
+
+
+def plan_client_instructions(
+    view: View, text: str, *, new_id: Callable[[], str], now: int
+) -> tuple[Body | Entry, ...]:
+    """What to append so that the view begins with a client's instructions and has no others: those
+    of its earlier requests are not carried over. Nothing if they are there already, or if there
+    are none and `text` is empty."""
+    instructions = instructions_message(text, "client")
+
+    def serves(message: Message) -> bool:
+        return bool(text) and message == instructions
+
+    if view.state.last < 0:
+        return (instructions,) if text else ()
+    replaced = _leave_out_replaced(view, serves, lambda _: False)
+    item = _find_item(view, serves)
+    if not text or (item is not None and not item.cuts):
+        return tuple(replaced)
+    entry = Entry(new_id(), None, now, instructions)
+    return entry, *replaced, Pin(entries=(entry.id,), first=True)
 
 
 def _find_item(view: View, is_wanted: Callable[[Message], bool]) -> ViewItem | None:
@@ -130,13 +153,15 @@ def _is_left_out(view: View, is_wanted: Callable[[Message], bool]) -> bool:
     return any(is_wanted(message) for _, message in log.messages(in_sight))
 
 
-def _leave_out_replaced(view: View, serves: Callable[[Message], bool]) -> Sequence[Restore | Elide]:
+def _leave_out_replaced(
+    view: View, serves: Callable[[Message], bool], is_old_block: Callable[[Message], bool]
+) -> Sequence[Restore | Elide]:
     """Leave out instructions of ours that no longer apply and another program's block, unless a
     user holds them; what placed them first is undone before."""
 
     def is_replaced(message: Message) -> bool:
         others = instructions_owner(message) is not None and not serves(message)
-        return others or _is_foreign_block(message)
+        return others or is_old_block(message)
 
     state, log = view.state, view.log
     first = {log.entries[position].id: pinned_by(log, position) for position in state.first_pins}

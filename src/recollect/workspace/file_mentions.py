@@ -22,6 +22,7 @@ from recollect.workspace.folder_tree import render_folder_tree
 from recollect.workspace.hidden_paths import find_hider
 from recollect.workspace.media_types import media_type
 from recollect.workspace.safe_files import (
+    FileContent,
     ReadRefused,
     RefusalKind,
     decode_content,
@@ -75,6 +76,24 @@ async def prompt_parts(
 async def attachment_parts(files: Sequence[Path]) -> tuple[Part, ...]:
     """Files that the user attaches, wherever they are; `BadInput` if one cannot be read."""
     return await asyncio.to_thread(_read_attachments, tuple(files))
+
+
+async def uploaded_parts(files: Sequence[tuple[str, bytes]]) -> tuple[Part, ...]:
+    """Files that a server's client sent, by name; `BadInput` if one cannot go to a model."""
+    return await asyncio.to_thread(_read_uploads, tuple(files))
+
+
+def _read_uploads(files: tuple[tuple[str, bytes], ...]) -> tuple[Part, ...]:
+    parts: list[Part] = []
+    room = RemainingRoom()
+    for name, data in files:
+        read = _content_parts(name, FileContent(Path(), data, len(data)), room, whole=True)
+        if isinstance(read, ReadRefused):
+            remedy = _REMEDIES[read.kind]
+            raise BadInput(f"cannot attach {one_line(name)}: {read.why}; {remedy}")
+        parts += read
+        room = _reduce(room, read)
+    return tuple(parts)
 
 
 def _read_attachments(files: tuple[Path, ...]) -> tuple[Part, ...]:
@@ -203,6 +222,12 @@ def _file(
     found = read_inside(path, roots, MAX_BYTES)
     if isinstance(found, ReadRefused):
         return found
+    return _content_parts(named, found, room, whole=whole)
+
+
+def _content_parts(
+    named: str, found: FileContent, room: RemainingRoom, *, whole: bool
+) -> tuple[Part, ...] | ReadRefused:
     if mime := media_type(found.data):
         if len(found.data) > room.bytes:
             return ReadRefused("the files before it have used up the room for media", "full")

@@ -8,7 +8,7 @@ hidden folder can be re-included. A file is parsed again only when it has change
 
 If the user's word cannot be read in full (the file is too large, unreadable, not UTF-8), everything
 in its folder counts as hidden: what it would have hidden is not known. Of git's files counts
-what could be read.
+what could be read. Secrets of the home and recollect's own data are hidden without any file.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from recollect.workspace.ignore_files import MAX_RULES, IgnoreRuleSet, parse_ignore_file
+from recollect.workspace.private_paths import PathNames, private_below
 from recollect.workspace.project_identity import git_root
 from recollect.workspace.safe_files import FileContent, read_inside, resolve_named
 from recollect.workspace.untrusted_text import one_line
@@ -62,6 +63,8 @@ class IgnoreSource(msgspec.Struct, frozen=True):
         """Why a path is hidden, as the end of a sentence that begins with it."""
         if self is GIT_FOLDER:
             return "belongs to git itself"
+        if self is PRIVATE:
+            return "is private: tools read no secrets of the home and nothing of recollect's data"
         if self.hides_all:
             return f"is hidden because {one_line(self.name)} {self.problem}"
         return f"is {'ignored' if self.of_git else 'hidden'} by {one_line(self.name)}"
@@ -78,6 +81,7 @@ class IgnoreSource(msgspec.Struct, frozen=True):
 
 
 GIT_FOLDER = IgnoreSource(".git", 0)
+PRIVATE = IgnoreSource("recollect", 0, of_git=False)
 
 
 class IgnoreRules(msgspec.Struct, frozen=True):
@@ -87,6 +91,7 @@ class IgnoreRules(msgspec.Struct, frozen=True):
     of_git: tuple[IgnoreSource, ...] = ()  # the later decides over the earlier
     of_agent: tuple[IgnoreSource, ...] = ()
     uses_git: bool = True
+    private: frozenset[PathNames] = frozenset()  # whatever the files say
 
     def enter_folder(
         self, names: Sequence[str], present: Collection[str] | None = None
@@ -111,6 +116,8 @@ class IgnoreRules(msgspec.Struct, frozen=True):
         """The ignore file that hides this path, if it hides no folder above it."""
         if self.uses_git and names[-1] == ".git":
             return GIT_FOLDER
+        if self.private and tuple(names) in self.private:
+            return PRIVATE
         for source in self.of_agent:
             if source.hides_all:
                 return source
@@ -215,7 +222,8 @@ def _rules_at_top(
     top = min((*around, repository or folder), key=lambda path: len(path.parts))
     own = _users_excludes() if use_git and repository else ()
     names = list(folder.relative_to(top).parts)
-    return IgnoreRules(top, of_git=own, uses_git=use_git), names
+    private = private_below(top, roots)
+    return IgnoreRules(top, of_git=own, uses_git=use_git, private=private), names
 
 
 # --- files of git outside the tree -------------------------------------------------------------

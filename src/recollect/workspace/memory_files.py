@@ -78,6 +78,7 @@ class MemorySources(msgspec.Struct, frozen=True, kw_only=True):
     extensions: tuple[Path, ...] = ()
     import_style: ImportStyle = "tree"
     added: tuple[Path, ...] = ()  # further working directories
+    has_own: bool = True  # the user's global files too, not only the project's
 
     def top_of(self, path: Path) -> Path | None:
         """The working directory, or the project's root, that a path is in."""
@@ -153,12 +154,10 @@ _Candidate: TypeAlias = tuple[Path, MemoryOrigin]
 
 
 def _at_start(sources: MemorySources, below: Iterable[Path]) -> Iterator[_Candidate]:
-    for name in sources.names:
-        yield sources.home / name, "global"
-    for path in sources.files:
-        yield path, "global"
-    for path in sources.extensions:
-        yield path, "extension"
+    if sources.has_own:
+        yield from ((sources.home / name, "global") for name in sources.names)
+        yield from ((path, "global") for path in sources.files)
+        yield from ((path, "extension") for path in sources.extensions)
     yield from _in_folders(sources, _down_to(sources.root, sources.cwd))
     yield from _in_folders(sources, below)
     yield from _in_folders(sources, sources.added)

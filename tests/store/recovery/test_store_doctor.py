@@ -12,9 +12,9 @@ from recollect import Entry
 from recollect.engine import SearchQuery, open_store
 from recollect.entries import Note
 from recollect.errors import Damaged
+from recollect.store.contract import OnDamage
 from recollect.store.log_reader import QUARANTINED, UNREADABLE
 from recollect.store.recovery import store_doctor
-from recollect.store.sqlite import OnDamage
 from recollect.testing import model, user
 
 

@@ -21,7 +21,7 @@ async def make(path: Path) -> None:
     talk = [user("first 模型"), model("looking", read), result(read, "x = 1\n" * 2_000)]
     async with open_store(path) as store:
         project = Project("/somewhere", git="0" * 40, inode="1:2", names=("a.py",))
-        session = await store.create(project=project, id="a" * 32, created=1_000)
+        session = await store.create(project=project, id="a" * 32, created=1_000, owner="anna")
         entries = await store.append(session.id, talk, parent=None)
         forked = await store.fork(session.id, at=entries[1].id, title="a fork")
         bulk = [

@@ -10,7 +10,8 @@ from typing import Any
 
 from recollect.entries import Text
 from recollect.store.contract import Store
-from recollect.store.sqlite import SqliteStore, open_store
+from recollect.store.open_store import open_store
+from recollect.store.sqlite import SqliteStore
 from recollect.transcripts.import_result import ImportResult
 from recollect.transcripts.json_values import Json
 from recollect.transcripts.record_format import get_tag

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import pytest
 
 from recollect.entries import Compaction, Note, Source, ToolCall, ToolResult
-from recollect.store.sqlite import SqliteStore, open_store
+from recollect.store.open_store import open_store
+from recollect.store.sqlite import SqliteStore
 from recollect.transcripts.import_result import ImportResult
 from recollect.transcripts.original_files import load_original
 from recollect.transcripts.record_format import get_tag

@@ -17,7 +17,7 @@ from recollect.entries import (
     Unknown,
     Usage,
 )
-from recollect.store.sqlite import open_store
+from recollect.store.open_store import open_store
 from recollect.transcripts.claude_code import session_reader
 from recollect.transcripts.original_files import load_original
 from recollect.transcripts.transcript import Transcript

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from recollect.entries import Note, Source
-from recollect.store.sqlite import open_store
+from recollect.store.open_store import open_store
 from recollect.transcripts.claude_code import session_reader
 from recollect.transcripts.original_files import load_original
 from recollect.transcripts.record_format import get_tag

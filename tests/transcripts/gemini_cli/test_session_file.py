@@ -26,7 +26,7 @@ from recollect.entries import (
     ToolResult,
     Usage,
 )
-from recollect.store.sqlite import open_store
+from recollect.store.open_store import open_store
 from recollect.testing import call, model, result, user
 from recollect.transcripts.gemini_cli import session_file
 from recollect.transcripts.gemini_cli.message_records import RECORD_FORMAT

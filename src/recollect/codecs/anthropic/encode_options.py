@@ -157,7 +157,17 @@ def _ending(generation: Generation, fixes: list[Fix]) -> dict[str, Any]:
     return {"stop_sequences": stop} if stop else {}
 
 
-def _tool_choice(options: RequestOptions, fixes: list[Fix]) -> dict[str, str] | None:
+def _tool_choice(options: RequestOptions, fixes: list[Fix]) -> dict[str, Any] | None:
+    choice = _named_choice(options, fixes)
+    if options.generation.parallel_calls is False and options.tools:
+        if choice is None:
+            choice = {"type": "auto"}
+        if choice["type"] != "none":
+            choice["disable_parallel_tool_use"] = True
+    return choice
+
+
+def _named_choice(options: RequestOptions, fixes: list[Fix]) -> dict[str, Any] | None:
     choice = options.tool_choice
     if choice == "auto":
         return None

@@ -56,6 +56,8 @@ def _encode(
         named = name_tools(options.tools, "gemini", fixes)
         declared = [_declaration(name, tool, fixes) for name, tool in named]
         body["tools"] = [{"functionDeclarations": declared}]
+        if options.generation.parallel_calls is False:
+            leave_out(fixes, "the wish for one call at a time is left out: Gemini knows none")
     if config := _tool_choice(options, fixes):
         body["toolConfig"] = {"functionCallingConfig": config}
     if settings := _generation(options.generation, thinking, fixes):

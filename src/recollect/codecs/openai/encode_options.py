@@ -113,6 +113,8 @@ def _tools(options: RequestOptions, fixes: list[Fix]) -> dict[str, Any]:
             )
         return {}
     body: dict[str, Any] = {"tools": _declare(options.tools, fixes)}
+    if options.generation.parallel_calls is not None:
+        body["parallel_tool_calls"] = options.generation.parallel_calls
     if choice in _CHOICES:
         return body if choice == "auto" else body | {"tool_choice": choice}
     if choice not in [tool.name for tool in options.tools]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import apsw
 import msgspec
@@ -52,7 +51,8 @@ def check_contents(writer: LogWriter, progress: Callable[[str], None]) -> list[F
 
 def check_row_checksums(db: apsw.Connection) -> list[Finding]:
     found = []
-    for table, (key, columns) in session_rows.CHECKSUMMED_COLUMNS.items():
+    for table, (key, _) in session_rows.CHECKSUMMED_COLUMNS.items():
+        columns = session_rows.checksummed_columns(db, table)
         query = f"SELECT {key}, seal, {columns} FROM {table}"  # noqa: S608 - our own names
         for number, checksum, *values in db.execute(query):
             if row_encoding.row_checksum(*values) != checksum:
@@ -147,20 +147,3 @@ def _vocabulary(db: apsw.Connection) -> list[tuple[str, int, int, int]]:
         return list(db.execute(query))
     finally:
         db.execute("DROP TABLE temp.words")
-
-
-_COUNTS = {
-    "sessions": "count(*) FROM sessions WHERE trashed IS NULL",
-    "trashed_sessions": "count(*) FROM sessions WHERE trashed IS NOT NULL",
-    "trashed_bytes": "coalesce(sum(length(body)), 0) FROM entries JOIN lines ON line = key >> 24"
-    " JOIN sessions USING (session) WHERE trashed IS NOT NULL",
-    "entries": "count(*) FROM entries",
-    "contents": "count(*) FROM blobs",
-    "quarantined": "count(*) FROM quarantine",
-    "bytes_reclaimable": "freelist_count * page_size FROM pragma_freelist_count, pragma_page_size",
-    "lines_waiting_for_index": "count(*) FROM pending",
-}
-
-
-def count_contents(db: apsw.Connection) -> dict[str, Any]:
-    return {name: int(next(db.execute(f"SELECT {what}"))[0]) for name, what in _COUNTS.items()}

@@ -33,7 +33,7 @@ from recollect.store.wal_journal import journal_path
 _SHAPES = {
     "dictionaries": re.compile(r"i b32 b\d+"),
     "entries": re.compile(r"b16 i b(16|0) b\d+"),
-    "sessions": re.compile(r"b16 [in] s i [in] b8"),
+    "sessions": re.compile(r"b16 [in] s i [in] b8( s)?"),  # without an owner before format 3
     "lines": re.compile(r"i [in] i i b8"),
     "projects": re.compile(r"(b\d+|n) b\d+ b\d+ b\d+ b8"),
     "blobs": re.compile(r"b32 i b\d+"),
@@ -41,6 +41,7 @@ _SHAPES = {
     "quarantine": re.compile(r"s i s (b\d+|n)"),
 }
 
+_SESSION_FIELDS = 6  # of a session's row before format 3, its checksum last
 _MISPLACED = 1 << 61  # above the keys of any segment
 
 
@@ -79,7 +80,7 @@ def is_store_file(path: Path) -> bool:
 
 
 def collect_rows(pages: RawPages) -> dict[str, dict[int, list[SqlValue]]]:
-    """The readable rows, by table and key."""
+    """The readable rows, by table and key, as the current format has them."""
     found: dict[str, dict[int, list[SqlValue]]] = {t: {} for t in _SHAPES}
     for rowid, values in pages.rows():
         table = _table_of(values)
@@ -96,7 +97,18 @@ def collect_rows(pages: RawPages) -> dict[str, dict[int, list[SqlValue]]]:
         # one flipped bit can mark pages as free that are not; old copies of a row have its key
         if table := _table_of(values):
             found[table].setdefault(rowid, values[1:])
+    found["sessions"] = {key: _with_owner(row) for key, row in found["sessions"].items()}
     return found
+
+
+def _with_owner(row: list[SqlValue]) -> list[SqlValue]:
+    """A session's row of an older format gets an empty owner, and a checksum that covers it."""
+    if len(row) > _SESSION_FIELDS:
+        return row
+    *fields, checksum = row
+    if row_encoding.row_checksum(*fields) == checksum:
+        checksum = row_encoding.row_checksum(*fields, "")
+    return [*fields, checksum, ""]
 
 
 def _table_of(values: list[SqlValue]) -> str | None:
@@ -116,6 +128,9 @@ def _has_valid_checksum(table: str | None, rowid: int, values: list[SqlValue]) -
     *fields, checksum = values[1:] or [None]
     if table == "lines":
         fields = [rowid, *fields[:3]]
+    elif table == "sessions" and len(values) > _SESSION_FIELDS + 1:
+        *fields, checksum, owner = values[1:]
+        fields = [*fields, owner]
     elif table not in ("sessions", "projects"):
         return False
     return row_encoding.row_checksum(*fields) == checksum
@@ -184,8 +199,8 @@ def _restore_sessions(reader: LogReader) -> None:
         raw_id = bytes.fromhex(derived_id("recovered", str(number), str(now())))
         fields: tuple[Any, ...] = (raw_id, None, title or "recovered session", now(), None)
         db.execute(
-            "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (number, *fields, row_encoding.row_checksum(*fields)),
+            "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (number, *fields, row_encoding.row_checksum(*fields, ""), ""),
         )
     empty = "SELECT session FROM sessions WHERE session NOT IN (SELECT session FROM lines)"
     for (number,) in list(db.execute(empty)):

@@ -25,6 +25,7 @@ from recollect.store.open_file import connect_to_store
 from recollect.store.recovery import integrity_checks, journal_rescue, quarantine, salvage
 from recollect.store.recovery.integrity_checks import Finding
 from recollect.store.sql_schema import FORMAT
+from recollect.store.store_facts import count_contents, file_bytes
 from recollect.store.wal_journal import committed_frames, journal_path, report_lost_frames
 
 ReportProgress = Callable[[str], None]
@@ -67,7 +68,7 @@ def examine_store(path: Path, progress: ReportProgress = _silent) -> DoctorRepor
         ]
         if not is_broken:
             findings += integrity_checks.check_contents(LogWriter(db), progress)
-        facts = _file_facts(path) | integrity_checks.count_contents(db)
+        facts = _file_facts(path) | count_contents(db)
         return DoctorReport(str(path), tuple(findings), facts)
     except (apsw.Error, Damaged, ValueError, TypeError, LookupError, AttributeError) as error:
         return _unreadable(path, error)
@@ -84,7 +85,7 @@ def repair_store(path: Path, progress: ReportProgress = _silent) -> DoctorReport
     if any(finding.place == "structure" for finding in before.findings):
         progress("building a new file from every readable row")
         done.append(_rebuild(path))
-    with closing(connect_to_store(path)) as db:
+    with closing(connect_to_store(path, migrate=True)) as db:
         writer = LogWriter(db)
         done += [_rescue(writer, path, aside) for aside in journal_rescue.damaged_journals(path)]
         done += quarantine.repair_rows(writer, progress)
@@ -129,11 +130,10 @@ def _unreadable(path: Path, error: Exception) -> DoctorReport:
 
 
 def _file_facts(path: Path) -> dict[str, Any]:
-    files = [path, journal_path(path)]
     return {
         "sqlite": apsw.sqlite_lib_version(),
         "format": FORMAT,
-        "bytes_on_disk": sum(f.stat().st_size for f in files if f.exists()),
+        "bytes_on_disk": file_bytes(path),
         "bytes_free_on_disk": shutil.disk_usage(path.parent).free,
         "permissions": f"{path.stat().st_mode & 0o777:04o}",
         "put_aside": sorted(p.name for p in path.parent.glob(f"{path.name}*damaged-*")),

@@ -1,4 +1,4 @@
-"""The JSON of `recollect -p`: one line per event, and the document of the result.
+"""A run as JSON documents, for `recollect -p` and the servers: one per event, and the result.
 
 docs/stream-json.md documents every type and field, and a test compares it with real runs.
 """
@@ -34,6 +34,7 @@ _SUBTYPES: dict[StopReason, str] = {
     "interrupted": "error_interrupted",
     "empty": "error_empty_reply",
     "bad_calls": "error_bad_calls",
+    "client_calls": "client_calls",
 }
 
 

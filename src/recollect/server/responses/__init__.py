@@ -1,0 +1,1 @@
+"""The Open Responses face: OpenAI's Responses and Conversations APIs over our sessions."""

@@ -1,0 +1,368 @@
+"""The sessions of a server, for every protocol: who sees them, and the prompts that run in them.
+
+One session's prompts run in order, those of different sessions at the same time. Nothing here is
+the only copy of anything: a prompt's words, its reply and its results are in the log, and another
+server on the same store can go on with any session. Closing stops what runs; what had come of a
+reply is kept, marked as interrupted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from contextlib import aclosing
+
+import msgspec
+
+from recollect.agent.agent_run import Prompt
+from recollect.errors import AmbiguousId, NotFound, RecollectError, ServerBusy, UnknownSession
+from recollect.runtime.permission_policy import ApprovalRequest
+from recollect.runtime.prompt_run import DEFAULT_OPTIONS, ActiveSession, RunOptions, RunResult
+from recollect.runtime.runtime import Door, Runtime
+from recollect.server.access import APPROVAL_RIGHT, Identity
+from recollect.server.prompt_queue import PromptRun, RunFailed
+from recollect.session import Session
+from recollect.store.contract import SessionInfo, Store
+from recollect.transcripts.find_session import refuse_trashed, session_by_id
+
+_log = logging.getLogger("recollect.server")
+
+
+class HubLimits(msgspec.Struct, frozen=True):
+    """What one server accepts at a time."""
+
+    queued: int = 20  # prompts waiting in one session
+    running: int = 1_000  # prompts at the same time, in all sessions
+    kept_events: int = 50_000  # of ended runs, in memory for readers that come back,
+    kept_runs: int = 64  # and of at most so many: each may hold its session
+    idle_seconds: float = 30.0  # until the commands and hooks of a session are closed
+    approval_seconds: float = 300.0
+
+
+class HubCounts(msgspec.Struct):
+    """For the metrics."""
+
+    prompts: int = 0
+    running: int = 0
+    queued: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    connections: int = 0  # of NPLT clients, now
+    refused_connections: int = 0
+
+
+class SessionHub:
+    """Finds sessions for clients, and runs their prompts."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        limits: HubLimits = HubLimits(),  # noqa: B008 - a frozen value
+        model: str = "",  # of prompts that name none; empty: the settings choose
+    ) -> None:
+        self.runtime, self.limits, self.model = runtime, limits, model
+        self.counts = HubCounts()
+        self._workers: dict[str, _SessionWorker] = {}
+        self._runs: dict[str, PromptRun] = {}  # by id, those that are not done
+        self._finished: deque[PromptRun] = deque()
+        self._kept_events = 0
+        self._scratch_tasks = set[asyncio.Task[None]]()
+        self._closing = False
+
+    @property
+    def store(self) -> Store:
+        return self.runtime.store
+
+    # --- sessions --------------------------------------------------------------------------------
+
+    async def find(self, who: Identity, given: str) -> SessionInfo:
+        """The session with this id, or part of it, or with this id in the program it came from.
+        Somebody else's does not exist."""
+        who.require("read")
+        try:
+            found = await session_by_id(self.store, given)
+        except AmbiguousId as vague:
+            if who.all_sessions:
+                raise
+            found = await self._only_own(who, given, vague)
+        if not who.sees(found):
+            raise UnknownSession(given)
+        return found
+
+    async def _only_own(self, who: Identity, given: str, vague: AmbiguousId) -> SessionInfo:
+        candidates = [await self.store.session(one) for one in vague.candidates]
+        own = [info for info in candidates if who.sees(info)]
+        if not own:
+            raise UnknownSession(given)
+        if len(own) > 1:
+            raise AmbiguousId(given, [info.id for info in own], [info.title for info in own])
+        return own[0]
+
+    async def find_writable(self, who: Identity, given: str) -> SessionInfo:
+        who.require("chat")
+        return await refuse_trashed(self.store, await self.find(who, given))
+
+    async def sessions(
+        self,
+        who: Identity,
+        *,
+        limit: int,
+        before: tuple[int, str] | None = None,
+        trashed: bool = False,
+    ) -> tuple[SessionInfo, ...]:
+        who.require("read")
+        return await self.store.sessions(
+            owner=who.owner, limit=limit, before=before, trashed=trashed
+        )
+
+    async def create(
+        self,
+        who: Identity,
+        title: str = "",
+        *,
+        id: str | None = None,  # noqa: A002
+    ) -> SessionInfo:
+        who.require("chat")
+        project = self.runtime.project
+        return await self.store.create(project=project, title=title, id=id, owner=who.name)
+
+    async def open(self, session: SessionInfo) -> Session:
+        """A handle on a session that `find` gave."""
+        return await self.runtime.session(session.id)
+
+    # --- prompts ---------------------------------------------------------------------------------
+
+    async def prompt(
+        self,
+        who: Identity,
+        session: SessionInfo,
+        prompt: Prompt,
+        options: RunOptions = DEFAULT_OPTIONS,
+        *,
+        can_approve: bool = False,
+    ) -> PromptRun:
+        """Accept a prompt for a session that `find_writable` gave. `can_approve`: the client shows
+        approval requests to a user and sends the answer; a client that may not answer is not
+        asked."""
+        if not options.model and self.model:
+            options = msgspec.structs.replace(options, model=self.model)
+        can_approve = can_approve and who.may(APPROVAL_RIGHT)
+        seconds = self.limits.approval_seconds if can_approve else 0.0
+        run = PromptRun(session.id, prompt, options, owner=who.name, approval_seconds=seconds)
+        self.check_limits(who)
+        worker = self._workers.get(session.id)
+        if worker is None:
+            worker = self._workers[session.id] = _SessionWorker(self, session.id)
+        worker.add(run)
+        self._count(run)
+        return run
+
+    async def prompt_scratch(
+        self, who: Identity, session: Session, prompt: Prompt, options: RunOptions
+    ) -> PromptRun:
+        """Run a prompt at once in a scratch session: nothing of it is stored."""
+        if not options.model and self.model:
+            options = msgspec.structs.replace(options, model=self.model)
+        run = PromptRun(session.id, prompt, options, owner=who.name, approval_seconds=0.0)
+        self.check_limits(who)
+        self._count(run)
+        task = asyncio.create_task(self._run_scratch(run, session), name=f"scratch {run.id}")
+        self._scratch_tasks.add(task)
+        task.add_done_callback(self._scratch_tasks.discard)
+        return run
+
+    async def _run_scratch(self, run: PromptRun, session: Session) -> None:
+        self.counts.running += 1
+        run.task = asyncio.create_task(_stream_scratch(run, session, self.runtime))
+        await asyncio.wait([run.task])
+        self.counts.running -= 1
+        self.settle(run, _end_of(run.task))
+
+    def check_limits(self, who: Identity) -> None:
+        """Raise if a prompt of this client would be refused."""
+        who.require("chat")
+        if self._closing:
+            raise ServerBusy("the server is stopping", "connect again in a moment")
+        if len(self._runs) >= self.limits.running:
+            raise ServerBusy(f"{len(self._runs)} prompts are running", "try again in a moment")
+
+    def _count(self, run: PromptRun) -> None:
+        self._runs[run.id] = run
+        self.counts.prompts += 1
+
+    def run(self, who: Identity, given: str) -> PromptRun:
+        """A run that is in progress, or ended a short time ago."""
+        found = self._runs.get(given)
+        if found is None:
+            found = next((run for run in self._finished if run.id == given), None)
+        if found is None or (found.owner != who.name and not who.all_sessions):
+            raise NotFound(f"no run {given!r} on this server; the session's entries have its reply")
+        return found
+
+    def runs_of(self, session: str) -> tuple[PromptRun, ...]:
+        """The runs of a session that have not ended, in their order."""
+        return tuple(run for run in self._runs.values() if run.session == session)
+
+    def forget(self, run: PromptRun) -> None:
+        """A worker has ended this run."""
+        self._runs.pop(run.id, None)
+        self._finished.append(run)
+        self._kept_events += run.length
+        limits = self.limits
+        while self._kept_events > limits.kept_events or len(self._finished) > limits.kept_runs:
+            self._kept_events -= self._finished.popleft().length
+
+    def settle(self, run: PromptRun, failed: RunFailed | None) -> None:
+        """A run has ended, with its result if it has not failed: tell its readers, and count."""
+        counts = self.counts
+        if failed is not None:
+            run.publish(failed)
+            counts.cancelled += failed.cancelled
+            counts.failed += not failed.cancelled
+        elif isinstance(run.last_event, RunResult):
+            counts.input_tokens += run.last_event.usage.input
+            counts.output_tokens += run.last_event.usage.output
+        self.forget(run)
+
+    def forget_worker(self, session: str) -> None:
+        self._workers.pop(session, None)
+
+    async def close(self) -> None:
+        """Stop every run and wait until what came of it is stored."""
+        self._closing = True
+        workers = [worker.task for worker in self._workers.values()]
+        for run in list(self._runs.values()):
+            run.cancel()
+        for task in workers:
+            task.cancel()
+        await asyncio.gather(*workers, *self._scratch_tasks, return_exceptions=True)
+
+
+class _SessionWorker:
+    """Runs the prompts of one session, one after the other, and ends when there are no more."""
+
+    def __init__(self, hub: SessionHub, session: str) -> None:
+        self._hub, self._session = hub, session
+        self._waiting: deque[PromptRun] = deque()
+        self._news = asyncio.Event()
+        self._current: PromptRun | None = None
+        self.task = asyncio.create_task(self._work(), name=f"session {session}")
+
+    def add(self, run: PromptRun) -> None:
+        if len(self._waiting) >= self._hub.limits.queued:
+            queued = len(self._waiting)
+            raise ServerBusy(f"{queued} prompts wait in this session", "wait for their answers")
+        self._waiting.append(run)
+        self._hub.counts.queued += 1
+        self._news.set()
+
+    async def _work(self) -> None:
+        hub = self._hub
+        try:
+            while await self._next_is_there():
+                await self._serve()
+        finally:
+            hub.forget_worker(self._session)
+            while self._waiting:
+                run = self._take()
+                run.cancel()
+                hub.forget(run)
+
+    async def _next_is_there(self) -> bool:
+        if not self._waiting:
+            self._news.clear()
+            try:
+                await asyncio.wait_for(self._news.wait(), self._hub.limits.idle_seconds)
+            except TimeoutError:
+                return False
+        return True
+
+    def _take(self) -> PromptRun:
+        self._hub.counts.queued -= 1
+        return self._waiting.popleft()
+
+    async def _serve(self) -> None:
+        """Run prompts while they come, in one activation: with its hooks, mirror and commands."""
+        first = self._waiting[0]
+        can_ask = first.approval_seconds > 0
+        try:
+            session = await self._hub.runtime.session(self._session)
+            owner = (await self._hub.store.session(self._session)).owner
+            approve = self._approve if can_ask else None
+            door = Door(warn=self._warn, approve=approve, owner=owner)
+            async with self._hub.runtime.for_door(door).activate(session) as active:
+                while await self._next_is_there():
+                    if (self._waiting[0].approval_seconds > 0) != can_ask:
+                        return  # other people to ask: another activation
+                    await self._run(self._take(), active)
+                    if active.session.id != self._session:
+                        return  # another server continued the session; this one went on in a fork
+        except RecollectError as error:
+            self._fail_first(error)
+
+    def _fail_first(self, error: RecollectError) -> None:
+        """The session could not be opened or activated: the prompt that wanted it failed."""
+        if self._waiting:
+            run = self._take()
+            run.publish(RunFailed(str(error), error=error))
+            self._hub.counts.failed += 1
+            self._hub.forget(run)
+        else:
+            _log.warning("session %s: %s", self._session, error)
+
+    async def _run(self, run: PromptRun, active: ActiveSession) -> None:
+        counts, hub = self._hub.counts, self._hub
+        if run.done:  # cancelled while it waited
+            hub.forget(run)
+            return
+        counts.running += 1
+        self._current = run
+        run.task = asyncio.create_task(_stream(run, active))
+        try:
+            await asyncio.wait([run.task])
+        except asyncio.CancelledError:  # the server stops
+            run.task.cancel()
+            await asyncio.wait([run.task])
+            raise
+        finally:
+            self._current = None
+            counts.running -= 1
+            hub.settle(run, _end_of(run.task))
+
+    async def _approve(self, request: ApprovalRequest) -> bool:
+        return self._current is not None and await self._current.approve(request)
+
+    def _warn(self, text: str) -> None:
+        _log.warning("session %s: %s", self._session, text)
+
+
+async def _stream(run: PromptRun, active: ActiveSession) -> None:
+    await active.session.reload()
+    async with aclosing(active.stream(run.prompt, run.options)) as events:
+        async for event in events:
+            run.publish(event)
+
+
+async def _stream_scratch(run: PromptRun, session: Session, runtime: Runtime) -> None:
+    async with (
+        runtime.activate(session) as active,
+        aclosing(active.stream(run.prompt, run.options)) as events,
+    ):
+        async for event in events:
+            run.publish(event)
+
+
+def _end_of(task: asyncio.Task[None]) -> RunFailed | None:
+    """The event for a run that ended without a result."""
+    if task.cancelled():
+        return RunFailed("cancelled", cancelled=True)
+    error = task.exception()
+    if error is None:
+        return None
+    if isinstance(error, RecollectError):
+        return RunFailed(str(error), error=error)
+    _log.error("a run failed unexpectedly", exc_info=error)
+    return RunFailed("an internal error; the server's log has it")
