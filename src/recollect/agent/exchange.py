@@ -212,8 +212,8 @@ class _ReplyRecorder:
             await self._session.draft(message, self.id)
 
     async def end_drafts(self) -> None:
-        """The reply is about to be stored: no draft may follow it. If one failed, so will the reply,
-        or it does not matter any more."""
+        """The reply is about to be stored: no draft may follow it. Whether one failed does not
+        matter any more: the reply is stored whole, or fails itself."""
         if self._timer is not None:
             self._timer.cancel()
         if self._draft is not None:
