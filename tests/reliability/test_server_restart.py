@@ -50,6 +50,8 @@ async def _read_to_the_end(
 ) -> None:
     """Follow the entries, from the last that was seen, up to the message with this text or the end
     of the connection."""
+    if until and until in map(_text, seen):
+        return  # a server that stops in order shows it before its streams end
     last, after = (seen[-1].id, "") if seen else ("", "start")
     try:
         async with following(client, session, last, after) as events:
@@ -102,7 +104,8 @@ def test_an_answer_that_was_cut_is_in_the_log_and_readers_come_back(
     async def go_on(server: RunningServe, session: str) -> list[str]:
         async with client_of(server) as client:
             await _read_to_the_end(client, session, seen, until=HALF)
-            cut = entry_from_json(seen[-1].data["entry"]).body
+            (half,) = (event for event in seen if _text(event) == HALF)
+            cut = entry_from_json(half.data["entry"]).body
             assert isinstance(cut, Message)
             assert cut.finish == "interrupted"
             assert (await ask(client, session, "Go on."))[-1].data["result"] == "The rest."
