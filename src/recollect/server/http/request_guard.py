@@ -8,6 +8,7 @@ a limit that holds while they are read. Neither the token nor a path is ever log
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
@@ -22,6 +23,7 @@ LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 PUBLIC_PATHS = frozenset({"/health/live", "/health/ready", "/openapi.json"})
 DOWNLOADS = "/downloads/"  # a one-time token in the path is the permission
 UPLOADS = frozenset({"/api/imports"})  # the bytes of a file
+_log = logging.getLogger("recollect.server.http")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _SECURITY_HEADERS = [
     (b"x-content-type-options", b"nosniff"),
@@ -74,6 +76,8 @@ class RequestGuard:
             limit = self._body_limit(scope["path"])
             check_body(headers, scope, limit)
         except RequestRefused as refusal:
+            address = (scope.get("client") or ("?", 0))[0]
+            _log.warning("%s: request refused: %s", address, refusal.code)
             await error_response(refusal, scope["path"])(scope, receive, secured)
             return
         try:

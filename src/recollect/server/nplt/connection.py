@@ -224,6 +224,7 @@ class Connection:
         if said.token:
             who = self._shared.tokens.identify(said.token)
         if who is None:
+            _log.warning("%s: a token that is wrong or missing", self.address)
             refused = AccessDenied(
                 "the token is wrong or missing", "HELLO needs the server's token"
             )
@@ -231,6 +232,7 @@ class Connection:
                 raise ConnectionEnded(str(refused))
             raise refused
         self._said_hello, self._token = True, said.token
+        _log.info("%s: connected as %s (%s)", self.address, who.name or "the user", who.right)
         self._features = self._answers.features = frozenset(said.features) & frozenset(FEATURES)
         if who != self._who:
             self._who = self._requests.who = who
@@ -369,9 +371,8 @@ class Connection:
         requests, prompt = self._requests, text
         message: str | Message = prompt
         if files:
-            sent = await self._hub.runtime.prompt_message(text)
+            sent = await self._hub.prompt_message(text)
             more = await uploaded_parts([(file.name, file.data) for file in files])
-            assert sent is not None
             message = msgspec.structs.replace(sent, parts=(*sent.parts, *more))
         session = await requests.store_session(text)
         options, can_approve = RunOptions(model=requests.model), APPROVALS in self._features
