@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
+from collections import Counter, deque
 from contextlib import aclosing
 
 import msgspec
 
 from recollect.agent.agent_run import Prompt
+from recollect.entries import Message
 from recollect.errors import AmbiguousId, NotFound, RecollectError, ServerBusy, UnknownSession
 from recollect.runtime.permission_policy import ApprovalRequest
 from recollect.runtime.prompt_run import DEFAULT_OPTIONS, ActiveSession, RunOptions, RunResult
 from recollect.runtime.runtime import Door, Runtime
 from recollect.server.access import APPROVAL_RIGHT, Identity
-from recollect.server.prompt_queue import PromptRun, RunFailed
+from recollect.server.prompt_queue import PromptRun, RunFailed, describe_end
 from recollect.session import Session
 from recollect.store.contract import SessionInfo, Store
 from recollect.transcripts.find_session import refuse_trashed, session_by_id
@@ -33,7 +34,7 @@ class HubLimits(msgspec.Struct, frozen=True):
     """What one server accepts at a time."""
 
     queued: int = 20  # prompts waiting in one session
-    running: int = 1_000  # prompts at the same time, in all sessions
+    running: int = 1_000  # prompts at the same time, in all sessions; of one client, half of them
     kept_events: int = 50_000  # of ended runs, in memory for readers that come back,
     kept_runs: int = 64  # and of at most so many: each may hold its session
     idle_seconds: float = 30.0  # until the commands and hooks of a session are closed
@@ -65,8 +66,11 @@ class SessionHub:
     ) -> None:
         self.runtime, self.limits, self.model = runtime, limits, model
         self.counts = HubCounts()
+        # what a prompt mentions is not for the log, and its message says what was not read
+        self._quiet = runtime.for_door(Door(warn=_log.debug))
         self._workers: dict[str, _SessionWorker] = {}
         self._runs: dict[str, PromptRun] = {}  # by id, those that are not done
+        self._of_owner: Counter[str] = Counter()  # how many of those
         self._finished: deque[PromptRun] = deque()
         self._kept_events = 0
         self._scratch_tasks = set[asyncio.Task[None]]()
@@ -160,6 +164,12 @@ class SessionHub:
         self._count(run)
         return run
 
+    async def prompt_message(self, text: str) -> Message:
+        """A client's message, with the files of the folder that it mentions."""
+        found = await self._quiet.prompt_message(text)
+        assert found is not None
+        return found
+
     async def prompt_scratch(
         self, who: Identity, session: Session, prompt: Prompt, options: RunOptions
     ) -> PromptRun:
@@ -188,9 +198,13 @@ class SessionHub:
             raise ServerBusy("the server is stopping", "connect again in a moment")
         if len(self._runs) >= self.limits.running:
             raise ServerBusy(f"{len(self._runs)} prompts are running", "try again in a moment")
+        own, most = self._of_owner[who.name], max(1, self.limits.running // 2)
+        if own >= most:  # the rest is for others
+            raise ServerBusy(f"{own} of your prompts are running", "wait for their answers")
 
     def _count(self, run: PromptRun) -> None:
         self._runs[run.id] = run
+        self._of_owner[run.owner] += 1
         self.counts.prompts += 1
 
     def run(self, who: Identity, given: str) -> PromptRun:
@@ -208,7 +222,12 @@ class SessionHub:
 
     def forget(self, run: PromptRun) -> None:
         """A worker has ended this run."""
-        self._runs.pop(run.id, None)
+        if self._runs.pop(run.id, None) is not None:
+            self._of_owner[run.owner] -= 1
+        end = run.last_event
+        failed = isinstance(end, RunFailed) and not end.cancelled
+        if _log.isEnabledFor(level := logging.WARNING if failed else logging.INFO):
+            _log.log(level, "%s", describe_end(run))
         self._finished.append(run)
         self._kept_events += run.length
         limits = self.limits
@@ -306,10 +325,7 @@ class _SessionWorker:
     def _fail_first(self, error: RecollectError) -> None:
         """The session could not be opened or activated: the prompt that wanted it failed."""
         if self._waiting:
-            run = self._take()
-            run.publish(RunFailed(str(error), error=error))
-            self._hub.counts.failed += 1
-            self._hub.forget(run)
+            self._hub.settle(self._take(), RunFailed(str(error), error=error))
         else:
             _log.warning("session %s: %s", self._session, error)
 
@@ -320,7 +336,7 @@ class _SessionWorker:
             return
         counts.running += 1
         self._current = run
-        run.task = asyncio.create_task(_stream(run, active))
+        run.task = asyncio.create_task(_stream(run, active, hub))
         try:
             await asyncio.wait([run.task])
         except asyncio.CancelledError:  # the server stops
@@ -339,9 +355,12 @@ class _SessionWorker:
         _log.warning("session %s: %s", self._session, text)
 
 
-async def _stream(run: PromptRun, active: ActiveSession) -> None:
+async def _stream(run: PromptRun, active: ActiveSession, hub: SessionHub) -> None:
     await active.session.reload()
-    async with aclosing(active.stream(run.prompt, run.options)) as events:
+    prompt = run.prompt
+    if isinstance(prompt, str):
+        prompt = await hub.prompt_message(prompt)
+    async with aclosing(active.stream(prompt, run.options)) as events:
         async for event in events:
             run.publish(event)
 
