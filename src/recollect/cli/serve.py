@@ -24,6 +24,7 @@ from recollect.cli.store_access import abbreviate_home, use_runtime
 from recollect.errors import BadInput, MissingExtra, ModelError, UnknownModel
 from recollect.runtime.prompt_run import RunOptions
 from recollect.runtime.runtime import Door, Overrides, Runtime
+from recollect.server.garbage_collection import collect_less_often
 from recollect.server.listen_address import ListenAddress, parse_address, refuse_clear_text
 from recollect.server.log_lines import start_logging
 from recollect.server.session_hub import HubLimits
@@ -153,6 +154,7 @@ async def _serve(
         scheme = "https" if tls else "http"
         lines = _greeting(runtime, own, running.nplt, running.http, scheme)
         print_lines(lines)
+        collect_less_often()
         sys.stdout.flush()  # into a pipe, too: a supervisor or a script reads it
         await stop.wait()
     _log.info("stopped")
