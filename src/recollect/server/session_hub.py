@@ -17,7 +17,14 @@ import msgspec
 
 from recollect.agent.agent_run import Prompt
 from recollect.entries import Message
-from recollect.errors import AmbiguousId, NotFound, RecollectError, ServerBusy, UnknownSession
+from recollect.errors import (
+    AmbiguousId,
+    BadInput,
+    NotFound,
+    RecollectError,
+    ServerBusy,
+    UnknownSession,
+)
 from recollect.runtime.permission_policy import ApprovalRequest
 from recollect.runtime.prompt_run import DEFAULT_OPTIONS, ActiveSession, RunOptions, RunResult
 from recollect.runtime.runtime import Door, Runtime
@@ -149,6 +156,8 @@ class SessionHub:
         """Accept a prompt for a session that `find_writable` gave. `can_approve`: the client shows
         approval requests to a user and sends the answer; a client that may not answer is not
         asked."""
+        if isinstance(prompt, str) and not prompt.strip():
+            raise BadInput("the prompt is empty; nothing was sent")
         if not options.model and self.model:
             options = msgspec.structs.replace(options, model=self.model)
         can_approve = can_approve and who.may(APPROVAL_RIGHT)
