@@ -32,6 +32,7 @@ from recollect.server.access import APPROVAL_RIGHT, Identity
 from recollect.server.prompt_queue import PromptRun, RunFailed, describe_end
 from recollect.session import Session
 from recollect.store.contract import SessionInfo, Store
+from recollect.store.ids import normalize_id
 from recollect.transcripts.find_session import refuse_trashed, session_by_id
 
 _log = logging.getLogger("recollect.server")
@@ -102,8 +103,15 @@ class SessionHub:
         return found
 
     async def _only_own(self, who: Identity, given: str, vague: AmbiguousId) -> SessionInfo:
-        candidates = [await self.store.session(one) for one in vague.candidates]
-        own = [info for info in candidates if who.sees(info)]
+        """Of several sessions that match, the client's; the error names only the first of all."""
+        named = [await self.store.session(one) for one in vague.candidates]
+        wanted = normalize_id(given)
+        for trashed in (False, True):
+            all_own = await self.store.sessions(owner=who.owner, trashed=trashed)
+            named += [
+                one for one in all_own if one.id.startswith(wanted) or one.id.endswith(wanted)
+            ]
+        own = list({info.id: info for info in named if who.sees(info)}.values())
         if not own:
             raise UnknownSession(given)
         if len(own) > 1:
