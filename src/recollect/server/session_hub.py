@@ -15,16 +15,10 @@ from contextlib import aclosing
 
 import msgspec
 
+from recollect import errors
 from recollect.agent.agent_run import Prompt
 from recollect.entries import Message
-from recollect.errors import (
-    AmbiguousId,
-    BadInput,
-    NotFound,
-    RecollectError,
-    ServerBusy,
-    UnknownSession,
-)
+from recollect.errors import AmbiguousId, NotFound, RecollectError, ServerBusy, UnknownSession
 from recollect.runtime.permission_policy import ApprovalRequest
 from recollect.runtime.prompt_run import DEFAULT_OPTIONS, ActiveSession, RunOptions, RunResult
 from recollect.runtime.runtime import Door, Runtime
@@ -165,7 +159,7 @@ class SessionHub:
         approval requests to a user and sends the answer; a client that may not answer is not
         asked."""
         if isinstance(prompt, str) and not prompt.strip():
-            raise BadInput("the prompt is empty; nothing was sent")
+            raise errors.BadInput("the prompt is empty; nothing was sent")
         if not options.model and self.model:
             options = msgspec.structs.replace(options, model=self.model)
         can_approve = can_approve and who.may(APPROVAL_RIGHT)
