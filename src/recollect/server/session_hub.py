@@ -15,6 +15,7 @@ from contextlib import aclosing
 
 import msgspec
 
+from recollect import errors
 from recollect.agent.agent_run import Prompt
 from recollect.entries import Message
 from recollect.errors import AmbiguousId, NotFound, RecollectError, ServerBusy, UnknownSession
@@ -25,6 +26,7 @@ from recollect.server.access import APPROVAL_RIGHT, Identity
 from recollect.server.prompt_queue import PromptRun, RunFailed, describe_end
 from recollect.session import Session
 from recollect.store.contract import SessionInfo, Store
+from recollect.store.ids import normalize_id
 from recollect.transcripts.find_session import refuse_trashed, session_by_id
 
 _log = logging.getLogger("recollect.server")
@@ -97,8 +99,15 @@ class SessionHub:
         return found
 
     async def _only_own(self, who: Identity, given: str, vague: AmbiguousId) -> SessionInfo:
-        candidates = [await self.store.session(one) for one in vague.candidates]
-        own = [info for info in candidates if who.sees(info)]
+        """Of several sessions that match, the client's; the error names only the first of all."""
+        named = [await self.store.session(one) for one in vague.candidates]
+        wanted = normalize_id(given)
+        for trashed in (False, True):
+            all_own = await self.store.sessions(owner=who.owner, trashed=trashed)
+            named += [
+                one for one in all_own if one.id.startswith(wanted) or one.id.endswith(wanted)
+            ]
+        own = list({info.id: info for info in named if who.sees(info)}.values())
         if not own:
             raise UnknownSession(given)
         if len(own) > 1:
@@ -151,6 +160,8 @@ class SessionHub:
         """Accept a prompt for a session that `find_writable` gave. `can_approve`: the client shows
         approval requests to a user and sends the answer; a client that may not answer is not
         asked."""
+        if isinstance(prompt, str) and not prompt.strip():
+            raise errors.BadInput("the prompt is empty; nothing was sent")
         if not options.model and self.model:
             options = msgspec.structs.replace(options, model=self.model)
         can_approve = can_approve and who.may(APPROVAL_RIGHT)

@@ -22,6 +22,7 @@ from recollect.server.http.problem_details import RequestRefused, error_response
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 PUBLIC_PATHS = frozenset({"/health/live", "/health/ready", "/openapi.json"})
 DOWNLOADS = "/downloads/"  # a one-time token in the path is the permission
+MAX_HEADERS = 32_768  # bytes
 UPLOADS = frozenset({"/api/imports"})  # the bytes of a file
 _log = logging.getLogger("recollect.server.http")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -69,6 +70,7 @@ class RequestGuard:
         secured = _SecuredSend(send)
         headers = _Headers(scope["headers"])
         try:
+            check_head(headers)
             check_host(headers, scope, self._options.allowed_hosts)
             check_origin(headers)
             access = self._identify(headers, scope["path"])
@@ -110,6 +112,10 @@ class _Headers:
     def __init__(self, raw: Iterable[tuple[bytes, bytes]]) -> None:
         self._raw = tuple(raw)
 
+    @property
+    def size(self) -> int:
+        return sum(len(name) + len(value) for name, value in self._raw)
+
     def one(self, name: str) -> str:
         found = [value for key, value in self._raw if key == name.encode()]
         if len(found) > 1:
@@ -120,6 +126,19 @@ class _Headers:
                 f"`{name}` may stand once; send one",
             )
         return found[0].decode("latin-1") if found else ""
+
+
+def check_head(headers: _Headers) -> None:
+    """Raise if the headers are too large, or say in two ways where the body ends: a proxy in front
+    could read another request in it than we do."""
+    if headers.size > MAX_HEADERS:
+        detail = f"the headers have more than {MAX_HEADERS:,} bytes; send fewer"
+        raise RequestRefused(431, "headers-too-large", "The headers are too large", detail)
+    if headers.one("content-length") and headers.one("transfer-encoding"):
+        detail = "`content-length` and `transfer-encoding` exclude each other; send one"
+        refusal = RequestRefused(400, "two-lengths", "The body has two lengths", detail)
+        refusal.headers["connection"] = "close"
+        raise refusal
 
 
 def check_host(headers: _Headers, scope: Scope, allowed: Iterable[str]) -> None:
