@@ -11,19 +11,23 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, deque
-from contextlib import aclosing
 
 import msgspec
 
-from recollect import errors
 from recollect.agent.agent_run import Prompt
 from recollect.entries import Message
-from recollect.errors import AmbiguousId, NotFound, RecollectError, ServerBusy, UnknownSession
-from recollect.runtime.permission_policy import ApprovalRequest
-from recollect.runtime.prompt_run import DEFAULT_OPTIONS, ActiveSession, RunOptions, RunResult
+from recollect.errors import (
+    AmbiguousId,
+    BadInput,
+    NotFound,
+    ServerBusy,
+    UnknownSession,
+)
+from recollect.runtime.prompt_run import DEFAULT_OPTIONS, RunOptions, RunResult
 from recollect.runtime.runtime import Door, Runtime
 from recollect.server.access import APPROVAL_RIGHT, Identity
 from recollect.server.prompt_queue import PromptRun, RunFailed, describe_end
+from recollect.server.session_worker import SessionWorker, end_of, stream_scratch
 from recollect.session import Session
 from recollect.store.contract import SessionInfo, Store
 from recollect.store.ids import normalize_id
@@ -70,7 +74,7 @@ class SessionHub:
         self.counts = HubCounts()
         # what a prompt mentions is not for the log, and its message says what was not read
         self._quiet = runtime.for_door(Door(warn=_log.debug))
-        self._workers: dict[str, _SessionWorker] = {}
+        self._workers: dict[str, SessionWorker] = {}
         self._runs: dict[str, PromptRun] = {}  # by id, those that are not done
         self._of_owner: Counter[str] = Counter()  # how many of those
         self._finished: deque[PromptRun] = deque()
@@ -161,7 +165,7 @@ class SessionHub:
         approval requests to a user and sends the answer; a client that may not answer is not
         asked."""
         if isinstance(prompt, str) and not prompt.strip():
-            raise errors.BadInput("the prompt is empty; nothing was sent")
+            raise BadInput("the prompt is empty; nothing was sent")
         if not options.model and self.model:
             options = msgspec.structs.replace(options, model=self.model)
         can_approve = can_approve and who.may(APPROVAL_RIGHT)
@@ -170,7 +174,7 @@ class SessionHub:
         self.check_limits(who)
         worker = self._workers.get(session.id)
         if worker is None:
-            worker = self._workers[session.id] = _SessionWorker(self, session.id)
+            worker = self._workers[session.id] = SessionWorker(self, session.id)
         worker.add(run)
         self._count(run)
         return run
@@ -197,10 +201,10 @@ class SessionHub:
 
     async def _run_scratch(self, run: PromptRun, session: Session) -> None:
         self.counts.running += 1
-        run.task = asyncio.create_task(_stream_scratch(run, session, self.runtime))
+        run.task = asyncio.create_task(stream_scratch(run, session, self.runtime))
         await asyncio.wait([run.task])
         self.counts.running -= 1
-        self.settle(run, _end_of(run.task))
+        self.settle(run, end_of(run.task))
 
     def check_limits(self, who: Identity) -> None:
         """Raise if a prompt of this client would be refused."""
@@ -269,130 +273,3 @@ class SessionHub:
         for task in workers:
             task.cancel()
         await asyncio.gather(*workers, *self._scratch_tasks, return_exceptions=True)
-
-
-class _SessionWorker:
-    """Runs the prompts of one session, one after the other, and ends when there are no more."""
-
-    def __init__(self, hub: SessionHub, session: str) -> None:
-        self._hub, self._session = hub, session
-        self._waiting: deque[PromptRun] = deque()
-        self._news = asyncio.Event()
-        self._current: PromptRun | None = None
-        self.task = asyncio.create_task(self._work(), name=f"session {session}")
-
-    def add(self, run: PromptRun) -> None:
-        if len(self._waiting) >= self._hub.limits.queued:
-            queued = len(self._waiting)
-            raise ServerBusy(f"{queued} prompts wait in this session", "wait for their answers")
-        self._waiting.append(run)
-        self._hub.counts.queued += 1
-        self._news.set()
-
-    async def _work(self) -> None:
-        hub = self._hub
-        try:
-            while await self._next_is_there():
-                await self._serve()
-        finally:
-            hub.forget_worker(self._session)
-            while self._waiting:
-                run = self._take()
-                run.cancel()
-                hub.forget(run)
-
-    async def _next_is_there(self) -> bool:
-        if not self._waiting:
-            self._news.clear()
-            try:
-                await asyncio.wait_for(self._news.wait(), self._hub.limits.idle_seconds)
-            except TimeoutError:
-                return False
-        return True
-
-    def _take(self) -> PromptRun:
-        self._hub.counts.queued -= 1
-        return self._waiting.popleft()
-
-    async def _serve(self) -> None:
-        """Run prompts while they come, in one activation: with its hooks, mirror and commands."""
-        first = self._waiting[0]
-        can_ask = first.approval_seconds > 0
-        try:
-            session = await self._hub.runtime.session(self._session)
-            owner = (await self._hub.store.session(self._session)).owner
-            approve = self._approve if can_ask else None
-            door = Door(warn=self._warn, approve=approve, owner=owner)
-            async with self._hub.runtime.for_door(door).activate(session) as active:
-                while await self._next_is_there():
-                    if (self._waiting[0].approval_seconds > 0) != can_ask:
-                        return  # other people to ask: another activation
-                    await self._run(self._take(), active)
-                    if active.session.id != self._session:
-                        return  # another server continued the session; this one went on in a fork
-        except RecollectError as error:
-            self._fail_first(error)
-
-    def _fail_first(self, error: RecollectError) -> None:
-        """The session could not be opened or activated: the prompt that wanted it failed."""
-        if self._waiting:
-            self._hub.settle(self._take(), RunFailed(str(error), error=error))
-        else:
-            _log.warning("session %s: %s", self._session, error)
-
-    async def _run(self, run: PromptRun, active: ActiveSession) -> None:
-        counts, hub = self._hub.counts, self._hub
-        if run.done:  # cancelled while it waited
-            hub.forget(run)
-            return
-        counts.running += 1
-        self._current = run
-        run.task = asyncio.create_task(_stream(run, active, hub))
-        try:
-            await asyncio.wait([run.task])
-        except asyncio.CancelledError:  # the server stops
-            run.task.cancel()
-            await asyncio.wait([run.task])
-            raise
-        finally:
-            self._current = None
-            counts.running -= 1
-            hub.settle(run, _end_of(run.task))
-
-    async def _approve(self, request: ApprovalRequest) -> bool:
-        return self._current is not None and await self._current.approve(request)
-
-    def _warn(self, text: str) -> None:
-        _log.warning("session %s: %s", self._session, text)
-
-
-async def _stream(run: PromptRun, active: ActiveSession, hub: SessionHub) -> None:
-    await active.session.reload()
-    prompt = run.prompt
-    if isinstance(prompt, str):
-        prompt = await hub.prompt_message(prompt)
-    async with aclosing(active.stream(prompt, run.options)) as events:
-        async for event in events:
-            run.publish(event)
-
-
-async def _stream_scratch(run: PromptRun, session: Session, runtime: Runtime) -> None:
-    async with (
-        runtime.activate(session) as active,
-        aclosing(active.stream(run.prompt, run.options)) as events,
-    ):
-        async for event in events:
-            run.publish(event)
-
-
-def _end_of(task: asyncio.Task[None]) -> RunFailed | None:
-    """The event for a run that ended without a result."""
-    if task.cancelled():
-        return RunFailed("cancelled", cancelled=True)
-    error = task.exception()
-    if error is None:
-        return None
-    if isinstance(error, RecollectError):
-        return RunFailed(str(error), error=error)
-    _log.error("a run failed unexpectedly", exc_info=error)
-    return RunFailed("an internal error; the server's log has it")
