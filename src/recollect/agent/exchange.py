@@ -43,6 +43,7 @@ from recollect.view.view import View
 
 _MAX_MEDIA = 20  # named of a reply
 DRAFT_INTERVAL = 0.5  # seconds between two drafts of a reply in progress
+DRAFT_PATIENCE = 2.0  # seconds that a complete reply waits for a draft that is being stored
 
 
 def user_message(text: str, context: Context = "") -> Message:
@@ -217,9 +218,11 @@ class _ReplyRecorder:
         if self._timer is not None:
             self._timer.cancel()
         if self._draft is not None:
-            await asyncio.wait([self._draft])
-            if (error := self._draft.exception()) and not isinstance(error, RecollectError):
-                raise error
+            await asyncio.wait([self._draft], timeout=DRAFT_PATIENCE)
+            self._draft.cancel()  # a store that is away: the reply itself waits for it
+            (ended,) = await asyncio.gather(self._draft, return_exceptions=True)
+            if isinstance(ended, Exception) and not isinstance(ended, RecollectError):
+                raise ended
         self._timer = self._draft = None
 
     async def store(self, message: Message) -> Message:
