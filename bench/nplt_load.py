@@ -95,6 +95,7 @@ async def serve_echo(folder: Path) -> None:
 async def serve_nplt(folder: Path) -> None:
     from recollect.runtime.runtime import open_runtime
     from recollect.server.access import AccessTokens
+    from recollect.server.garbage_collection import collect_less_often
     from recollect.server.nplt.nplt_limits import NpltLimits
     from recollect.server.nplt.nplt_server import NpltServer
     from recollect.server.session_hub import SessionHub
@@ -105,6 +106,7 @@ async def serve_nplt(folder: Path) -> None:
         hub = SessionHub(runtime)
         server = NpltServer(hub, AccessTokens(()), NpltLimits())
         await server.start("127.0.0.1", 0)
+        collect_less_often()
         print(server.port, flush=True)
         await stop.wait()
         await hub.close()

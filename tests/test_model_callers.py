@@ -65,10 +65,11 @@ def test_a_model_is_called_in_one_place() -> None:
         ("runtime/library_agent.py", "self"),
         ("runtime/prompt_run.py", "run.agent"),
         ("runtime/prompt_run.py", "self"),
-        ("server/session_hub.py", "active"),
+        ("server/session_worker.py", "active"),
         # a request's body, and event streams, which lead to no model
-        ("server/http/entry_routes.py", "call.state.slots"),
-        ("server/http/run_routes.py", "call.state.slots"),
+        ("server/http/api_call.py", "self.state.slots"),
+        ("server/http/entry_routes.py", "call"),
+        ("server/http/run_routes.py", "call"),
         ("server/http/transcript_routes.py", "call.request"),
     }
     streams = [

@@ -256,7 +256,7 @@ class ServerBusy(RecollectError):
 class CannotListen(RecollectError):
     def __init__(self, address: str, why: str) -> None:
         fact = f"cannot listen on {address}: {why[:1].lower()}{why[1:]}"
-        super().__init__(f"{fact}; choose another port, or stop what uses it")
+        super().__init__(f"{fact}; choose another address, or stop what uses it")
         self.address = address
 
 

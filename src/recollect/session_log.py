@@ -100,10 +100,17 @@ class SessionLog:
 
     async def _go_on_in_fork(self) -> None:
         """What belongs to a request must follow it, not the words of another writer."""
-        old, self.id = self.id, (await self.store.fork(self.id, at=self._view.head)).id
+        old, head = self.id, self._view.head
+        if head is None:  # nothing is shared: a fork without a place would begin at the new head
+            info, project = await self.store.session(old), await self.store.project_of(old)
+            made = await self.store.create(project=project, title=info.title, owner=info.owner)
+            shared = ""
+        else:
+            made, shared = await self.store.fork(old, at=head), ", which shares its beginning"
+        self.id = made.id
         self.warn(
             f"session {old} was continued elsewhere meanwhile; "
-            f"this goes on in session {self.id}, which shares its beginning"
+            f"this goes on in session {self.id}{shared}"
         )
 
     async def reload(self) -> None:

@@ -70,7 +70,7 @@ def test_a_token_made_while_it_runs_sees_only_its_own_sessions(cli: Cli) -> None
                 assert client.get("/api/sessions").status_code == 401
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_stopping_keeps_an_answer_in_progress(cli: Cli, number: signal.Signals) -> None:
     script: list[ProviderLine] = [
         faulty("half of an answer", close="silence"),
@@ -156,3 +156,45 @@ def test_with_a_certificate_everything_is_encrypted(cli: Cli, tmp_path: Path) ->
         with SeedClient(server.nplt, welcome=False) as seed:
             seed.send(CHAT, "in the clear")
             assert seed.is_closed()
+
+
+def test_what_would_fail_later_is_said_at_the_start(cli: Cli) -> None:
+    with provider(cli, "openai", []):
+        ports = ("--nplt", ":0", "--http", ":0")
+        refused = cli("serve", *ports, "-m", "nosuch", env=ENV)
+        assert (refused.code, "unknown model 'nosuch'" in refused.err) == (1, True)
+        refused = cli("serve", *ports, "--allow", ";;", env=ENV)
+        assert (refused.code, "the rule ';;' has an operator" in refused.err) == (1, True)
+        refused = cli("serve", *ports, env=ENV, cwd=cli.home)
+        assert (refused.code, "recollect's own data" in refused.err) == (1, True)
+        for seconds in ("0", "nan", "inf", "86401"):
+            assert cli("serve", *ports, "--approval-seconds", seconds).code == 2
+        with served(cli, env={"MY_KEY": ""}) as server:
+            server.stop()
+            assert any("no API key for mine" in line for line in server.log)
+
+
+def test_the_log_says_who_did_what_and_nothing_of_what_was_said(cli: Cli) -> None:
+    secret = "xylophone"
+    script: list[ProviderLine] = [f"the {secret} is blue"]  # and no second reply: it fails
+    with provider(cli, "openai", script), served(cli) as server:
+        token = cli.ok("token", "add", "alice", "--json").json["token"]
+        with server.client(token) as client:
+            session = client.post("/api/sessions", json={"title": secret}).json()["id"]
+            for _ in range(2):
+                body = {"prompt": f"@{secret}.txt", "kind": "ask", "stream": True}
+                client.post(f"/api/sessions/{session}/prompts", json=body)
+        with server.client("wrong") as client:
+            assert client.get("/api/sessions?token=" + token).status_code == 401
+        with SeedClient(server.nplt) as seed:
+            seed.send(0x1A, {"token": token, "version": 1, "features": []})
+            assert b"alice" in seed.socket.recv(5_000)
+        server.stop()
+        log = "".join(server.log)
+        assert f"prompt of alice in session {session}: answered by mine" in log
+        assert f"prompt of alice in session {session}: failed" in log
+        assert "127.0.0.1: connected as alice (chat)" in log
+        assert "127.0.0.1: request refused: unauthorized" in log
+        assert token not in log
+        assert f"@{secret}" not in log
+        assert f"the {secret}" not in log

@@ -9,7 +9,7 @@ import pytest
 
 from recollect.agent.exchange import message_text
 from recollect.codecs.wire_protocol import Delta
-from recollect.entries import Message, ToolResult
+from recollect.entries import Message, Text, ToolResult
 from recollect.errors import AccessDenied, AmbiguousId, NotFound, ServerBusy, UnknownSession
 from recollect.runtime.prompt_run import RunResult
 from recollect.server.access import LOCAL_USER, Identity
@@ -21,7 +21,7 @@ from recollect.server.prompt_queue import (
 )
 from recollect.server.session_hub import HubLimits, SessionHub
 from recollect.store.contract import SessionInfo
-from recollect.testing import ProviderLine, call, faulty, says
+from recollect.testing import ProviderLine, call, faulty, says, user
 from tests.server.hubs import opened_hub, scripted_provider
 
 ALICE, BOB = Identity("alice", "chat"), Identity("bob", "chat")
@@ -261,4 +261,28 @@ def test_two_hubs_on_one_store_lose_nothing_in_one_session(
             assert said == ["0", "0", "1", "1", "2", "2"]
 
     with scripted_provider(tmp_path / "home", monkeypatch, ["yes"] * 6):
+        asyncio.run(story())
+
+
+def test_two_servers_that_begin_one_session_lose_no_prompt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        async with opened_hub(tmp_path) as one, opened_hub(tmp_path) as other:
+            session = await one.create(ALICE)
+            opened = [await hub.open(session) for hub in (one, other)]  # both see it empty
+            await opened[0].append(user("first"), on_conflict="fork")
+            await opened[1].append(user("second"), on_conflict="fork")
+            sessions = await one.store.sessions()
+            assert {info.owner for info in sessions} == {"alice"}
+            assert {info.project for info in sessions} == {session.project}
+            said = [
+                entry.body.parts[0].text
+                for info in sessions
+                for entry in await one.store.path(info.id)
+                if isinstance(entry.body, Message) and isinstance(entry.body.parts[0], Text)
+            ]
+            assert sorted(said) == ["first", "second"]
+
+    with scripted_provider(tmp_path / "home", monkeypatch, []):
         asyncio.run(story())

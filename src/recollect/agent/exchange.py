@@ -8,7 +8,6 @@ an interrupted message, and a note gives the reason of a failure.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 
@@ -29,7 +28,7 @@ from recollect.entries import (
     ToolCall,
     ToolResult,
 )
-from recollect.errors import ModelError
+from recollect.errors import ModelError, RecollectError, StoreError
 from recollect.models.automatic_calls_record import separate_automatic_calls
 from recollect.models.http_model import HttpModel
 from recollect.models.model_calls import send
@@ -44,6 +43,7 @@ from recollect.view.view import View
 
 _MAX_MEDIA = 20  # named of a reply
 DRAFT_INTERVAL = 0.5  # seconds between two drafts of a reply in progress
+DRAFT_PATIENCE = 2.0  # seconds that a complete reply waits for a draft that is being stored
 
 
 def user_message(text: str, context: Context = "") -> Message:
@@ -128,8 +128,11 @@ async def exchange(
         # the store is quick: a caller that cancels waits for it and loses nothing
         await uncancellable(recorder.store_partial(None, ""))
         raise
+    except Exception:
+        await recorder.end_drafts()
+        raise
     try:
-        message = await recorder.store(message)
+        message = await uncancellable(recorder.store(message))
     except asyncio.CancelledError:  # it is stored; its calls will not be run
         await uncancellable(mark_calls_not_run(session, message))
         raise
@@ -178,9 +181,11 @@ class _ReplyRecorder:
         self._session, self._model, self._options = session, model, options
         self.id = new_id()
         self._so_far = ReplyAssembly()
-        self._drafted = time.monotonic()
+        self._timer: asyncio.TimerHandle | None = None  # a draft will be stored
+        self._draft: asyncio.Task[None] | None = None  # a draft is being stored
 
     async def take(self, event: Delta | Retrying) -> None:
+        """What is shown now is in a draft soon, also if the model says nothing more."""
         if isinstance(event, Retrying):
             if event.shown:
                 self._so_far = ReplyAssembly()
@@ -189,18 +194,40 @@ class _ReplyRecorder:
             self._so_far.text(event.text)
         elif event.kind == "thought":
             self._so_far.thought(event.text)
-        if time.monotonic() - self._drafted > DRAFT_INTERVAL:
-            await self._store_draft()
+        if self._draft is not None and self._draft.done():
+            error, self._draft = self._draft.exception(), None
+            if error is not None and not isinstance(error, StoreError):
+                raise error  # a store that fails may be back when the reply is complete
+        if self._timer is None and self._draft is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(DRAFT_INTERVAL, self._begin_draft)
+
+    def _begin_draft(self) -> None:
+        self._timer = None
+        self._draft = asyncio.create_task(self._store_draft())
 
     async def _store_draft(self) -> None:
         message = self._so_far.message()
         self._so_far.take_deltas()  # the sender of the events has them
         if message.parts:
             await self._session.draft(message, self.id)
-        self._drafted = time.monotonic()
+
+    async def end_drafts(self) -> None:
+        """The reply is about to be stored: no draft may follow it. Whether one failed does not
+        matter any more: the reply is stored whole, or fails itself."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._draft is not None:
+            await asyncio.wait([self._draft], timeout=DRAFT_PATIENCE)
+            self._draft.cancel()  # a store that is away: the reply itself waits for it
+            (ended,) = await asyncio.gather(self._draft, return_exceptions=True)
+            if isinstance(ended, Exception) and not isinstance(ended, RecollectError):
+                raise ended
+        self._timer = self._draft = None
 
     async def store(self, message: Message) -> Message:
         """The reply as it was stored: after the calls that the server ran by itself."""
+        await self.end_drafts()
         earlier, message = self._separate(message)
         entry = Entry(self.id, None, now(), message)
         await self._session.append(*earlier, entry, on_conflict="fork")
@@ -212,6 +239,7 @@ class _ReplyRecorder:
 
     async def store_partial(self, partial: Message | None, reason: str) -> None:
         """Store what arrived as interrupted, and the reason as a note."""
+        await self.end_drafts()
         earlier, message = self._separate(partial or self._so_far.message())
         self._so_far = ReplyAssembly()  # it may be large
         items: list[Body | Entry] = [*earlier]

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from contextlib import aclosing
+from functools import cache
 from typing import Final, Literal, get_args
 
 import msgspec
@@ -53,7 +54,19 @@ def build_task_tool(agent: Agent, *, project: Project | None = None, max_turns: 
     tools = tuple(each for each in agent.tools if each.name != TASK_TOOL)
     subagent = msgspec.structs.replace(agent, tools=tools, max_turns=max_turns)
 
-    @tool(strongest_effect(tools), TASK_TOOL)
+    async def run(description: str, prompt: str, place: ToolContext) -> ToolOutput:
+        title = _check_task(description, prompt)
+        session = await _open_session(title, place, project)
+        return await _run_subagent(subagent, session, prompt, place)
+
+    return msgspec.structs.replace(_described_task(), run=run, effect=strongest_effect(tools))
+
+
+@cache
+def _described_task() -> Tool:
+    """The tool without an agent: reading its signature is a twelfth of a short prompt's work."""
+
+    @tool("read", TASK_TOOL)
     async def task(description: str, prompt: str, place: ToolContext) -> ToolOutput:
         """Gives a piece of work to a sub-agent that has the same tools, and returns its last
         answer. It sees nothing of this conversation. For searches and other work whose details
@@ -62,9 +75,7 @@ def build_task_tool(agent: Agent, *, project: Project | None = None, max_turns: 
         description: what it is about, in a few words
         prompt: the whole task, with all that has to be known and what is to be answered
         """
-        title = _check_task(description, prompt)
-        session = await _open_session(title, place, project)
-        return await _run_subagent(subagent, session, prompt, place)
+        raise ToolFailed(f"no agent runs {description!r} ({len(prompt)} characters, {place})")
 
     return task
 

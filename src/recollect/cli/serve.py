@@ -21,12 +21,15 @@ from recollect import __version__
 from recollect.cli.console import print_lines
 from recollect.cli.options import command, store_option
 from recollect.cli.store_access import abbreviate_home, use_runtime
-from recollect.errors import MissingExtra
+from recollect.errors import BadInput, MissingExtra, ModelError, UnknownModel
+from recollect.runtime.prompt_run import RunOptions
 from recollect.runtime.runtime import Door, Overrides, Runtime
+from recollect.server.garbage_collection import collect_less_often
 from recollect.server.listen_address import ListenAddress, parse_address, refuse_clear_text
 from recollect.server.log_lines import start_logging
 from recollect.server.session_hub import HubLimits
 from recollect.server.token_files import OwnToken, ServerTokens, check_token, own_token
+from recollect.settings import data_directory
 from recollect.store.store_address import StoreAddress
 
 _log = logging.getLogger("recollect.server")
@@ -74,7 +77,13 @@ TOKEN_VARIABLE = "RECOLLECT_TOKEN"  # noqa: S105 - the name of a variable
     show_default=True,
     help="What becomes of an answer whose client has gone.",
 )
-@click.option("--approval-seconds", type=click.FloatRange(1), default=300.0, show_default=True)
+@click.option(
+    "--approval-seconds",
+    type=click.IntRange(1, 86_400),
+    default=300,
+    show_default=True,
+    help="How long an approval is waited for; then the answer is no.",
+)
 @click.option("--log-json", is_flag=True, help="One JSON object for each line of the log.")
 @click.option("-v", "--verbose", is_flag=True, help="Log more.")
 @store_option
@@ -140,13 +149,30 @@ async def _serve(
         limits=HubLimits(approval_seconds=given["approval_seconds"]),
     )
     stop = _stop_on_signals()
+    await _check_beginning(runtime, given["model"])
     async with run_servers(runtime, ServerTokens(own.token), options) as running:
         scheme = "https" if tls else "http"
         lines = _greeting(runtime, own, running.nplt, running.http, scheme)
         print_lines(lines)
+        collect_less_often()
         sys.stdout.flush()  # into a pipe, too: a supervisor or a script reads it
         await stop.wait()
     _log.info("stopped")
+
+
+async def _check_beginning(runtime: Runtime, model: str) -> None:
+    """Say before the first client comes what would fail then."""
+    if runtime.folders.cwd.is_relative_to(data_directory().resolve()):
+        raise BadInput(
+            f"{runtime.folders.cwd} has recollect's own data, which clients must not read; start "
+            "the server in the folder of a project"
+        )
+    try:
+        await runtime.check_model(RunOptions(model=model))
+    except UnknownModel:
+        raise
+    except ModelError as error:  # another client may name a model that can be called
+        _log.warning("prompts that name no model fail: %s", error)
 
 
 def _greeting(
@@ -169,7 +195,8 @@ def _greeting(
 
 
 def _stop_on_signals() -> asyncio.Event:
-    """Set by the first SIGTERM or Ctrl-C; the second ends the program at once."""
+    """Set by the first SIGTERM or Ctrl-C, or when the terminal is closed; the second ends the
+    program at once."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
 
     def handle(number: int) -> None:
@@ -177,6 +204,8 @@ def _stop_on_signals() -> asyncio.Event:
         _log.info("got %s", signal.Signals(number).name)
         stop.set()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
+            continue  # nohup: it goes on without its terminal
         loop.add_signal_handler(number, handle, number)
     return stop

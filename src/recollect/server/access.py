@@ -8,6 +8,7 @@ by the server's mode and rules; only `admin` may say yes to more.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import secrets
@@ -24,6 +25,7 @@ RIGHTS: tuple[Right, ...] = get_args(Right)
 # a yes runs commands and changes files as the user of the server: the user's word, not a guest's
 APPROVAL_RIGHT: Right = "admin"
 TOKEN_BYTES = 32
+CHECK_SECONDS = 1.0  # between two looks at a token that is in use
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -72,6 +74,19 @@ class AccessTokens:
             if hmac.compare_digest(given, known):
                 found = identity
         return found
+
+
+class AccessCheck:
+    """Whether a client that was let in still may be there: a stream outlives the request that began
+    it, and its token can be removed meanwhile."""
+
+    def __init__(self, tokens: AccessTokens, token: str, identity: Identity) -> None:
+        self._tokens, self._token, self._identity = tokens, token, identity
+
+    async def until_lost(self) -> None:
+        """Return when the token is not known any more, or means something else."""
+        while self._tokens.identify(self._token) == self._identity:
+            await asyncio.sleep(CHECK_SECONDS)
 
 
 def hash_token(token: str) -> str:

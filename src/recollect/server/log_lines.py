@@ -38,4 +38,6 @@ def start_logging(*, as_json: bool, verbose: bool = False, stream: TextIO | None
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
+    # what it warns of is the fault of a client, or a package that is not wanted here
+    logging.getLogger("uvicorn").setLevel(logging.ERROR)
     logging.getLogger("recollect").setLevel(logging.DEBUG if verbose else logging.INFO)

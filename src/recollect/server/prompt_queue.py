@@ -17,6 +17,7 @@ from recollect.errors import NotFound, RecollectError
 from recollect.runtime.permission_policy import ApprovalRequest
 from recollect.runtime.prompt_run import RunEvent, RunOptions, RunResult
 from recollect.store.ids import new_id, now
+from recollect.text import one_line
 
 
 class ApprovalRequested(msgspec.Struct, frozen=True):
@@ -42,6 +43,23 @@ class RunFailed(msgspec.Struct, frozen=True):
 
 
 ServerEvent: TypeAlias = RunEvent | ApprovalRequested | ApprovalDecided | RunFailed
+
+
+def describe_end(run: PromptRun) -> str:
+    """A run that has ended, for the log: whose, where, how long, with what result. Nothing of what
+    was said is in it."""
+    about = f"prompt of {run.owner or 'the user'} in session {run.session}"
+    seconds, end = (now() - run.created) / 1_000, run.last_event
+    if isinstance(end, RunResult):
+        usage, denied = end.usage, len(end.denials)
+        result = f"{end.finished.reason} by {end.model.name}"
+        result += f", {usage.input} + {usage.output} tokens"
+        result += f", {denied} calls denied" if denied else ""
+    elif isinstance(end, RunFailed) and not end.cancelled:
+        result = f"failed: {one_line(end.message, 300)}"
+    else:
+        result = "cancelled"
+    return f"{about}: {result}, after {seconds:.1f} s"
 
 
 class PromptRun:

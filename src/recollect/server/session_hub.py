@@ -10,20 +10,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
-from contextlib import aclosing
+from collections import Counter, deque
 
 import msgspec
 
 from recollect.agent.agent_run import Prompt
-from recollect.errors import AmbiguousId, NotFound, RecollectError, ServerBusy, UnknownSession
-from recollect.runtime.permission_policy import ApprovalRequest
-from recollect.runtime.prompt_run import DEFAULT_OPTIONS, ActiveSession, RunOptions, RunResult
+from recollect.entries import Message
+from recollect.errors import (
+    AmbiguousId,
+    BadInput,
+    NotFound,
+    ServerBusy,
+    UnknownSession,
+)
+from recollect.runtime.prompt_run import DEFAULT_OPTIONS, RunOptions, RunResult
 from recollect.runtime.runtime import Door, Runtime
 from recollect.server.access import APPROVAL_RIGHT, Identity
-from recollect.server.prompt_queue import PromptRun, RunFailed
+from recollect.server.prompt_queue import PromptRun, RunFailed, describe_end
+from recollect.server.session_worker import SessionWorker, end_of, stream_scratch
 from recollect.session import Session
 from recollect.store.contract import SessionInfo, Store
+from recollect.store.ids import normalize_id
 from recollect.transcripts.find_session import refuse_trashed, session_by_id
 
 _log = logging.getLogger("recollect.server")
@@ -33,7 +40,7 @@ class HubLimits(msgspec.Struct, frozen=True):
     """What one server accepts at a time."""
 
     queued: int = 20  # prompts waiting in one session
-    running: int = 1_000  # prompts at the same time, in all sessions
+    running: int = 1_000  # prompts at the same time, in all sessions; of one client, half of them
     kept_events: int = 50_000  # of ended runs, in memory for readers that come back,
     kept_runs: int = 64  # and of at most so many: each may hold its session
     idle_seconds: float = 30.0  # until the commands and hooks of a session are closed
@@ -65,8 +72,11 @@ class SessionHub:
     ) -> None:
         self.runtime, self.limits, self.model = runtime, limits, model
         self.counts = HubCounts()
-        self._workers: dict[str, _SessionWorker] = {}
+        # what a prompt mentions is not for the log, and its message says what was not read
+        self._quiet = runtime.for_door(Door(warn=_log.debug))
+        self._workers: dict[str, SessionWorker] = {}
         self._runs: dict[str, PromptRun] = {}  # by id, those that are not done
+        self._of_owner: Counter[str] = Counter()  # how many of those
         self._finished: deque[PromptRun] = deque()
         self._kept_events = 0
         self._scratch_tasks = set[asyncio.Task[None]]()
@@ -93,8 +103,15 @@ class SessionHub:
         return found
 
     async def _only_own(self, who: Identity, given: str, vague: AmbiguousId) -> SessionInfo:
-        candidates = [await self.store.session(one) for one in vague.candidates]
-        own = [info for info in candidates if who.sees(info)]
+        """Of several sessions that match, the client's; the error names only the first of all."""
+        named = [await self.store.session(one) for one in vague.candidates]
+        wanted = normalize_id(given)
+        for trashed in (False, True):
+            all_own = await self.store.sessions(owner=who.owner, trashed=trashed)
+            named += [
+                one for one in all_own if one.id.startswith(wanted) or one.id.endswith(wanted)
+            ]
+        own = list({info.id: info for info in named if who.sees(info)}.values())
         if not own:
             raise UnknownSession(given)
         if len(own) > 1:
@@ -147,6 +164,8 @@ class SessionHub:
         """Accept a prompt for a session that `find_writable` gave. `can_approve`: the client shows
         approval requests to a user and sends the answer; a client that may not answer is not
         asked."""
+        if isinstance(prompt, str) and not prompt.strip():
+            raise BadInput("the prompt is empty; nothing was sent")
         if not options.model and self.model:
             options = msgspec.structs.replace(options, model=self.model)
         can_approve = can_approve and who.may(APPROVAL_RIGHT)
@@ -155,10 +174,16 @@ class SessionHub:
         self.check_limits(who)
         worker = self._workers.get(session.id)
         if worker is None:
-            worker = self._workers[session.id] = _SessionWorker(self, session.id)
+            worker = self._workers[session.id] = SessionWorker(self, session.id)
         worker.add(run)
         self._count(run)
         return run
+
+    async def prompt_message(self, text: str) -> Message:
+        """A client's message, with the files of the folder that it mentions."""
+        found = await self._quiet.prompt_message(text)
+        assert found is not None
+        return found
 
     async def prompt_scratch(
         self, who: Identity, session: Session, prompt: Prompt, options: RunOptions
@@ -176,10 +201,10 @@ class SessionHub:
 
     async def _run_scratch(self, run: PromptRun, session: Session) -> None:
         self.counts.running += 1
-        run.task = asyncio.create_task(_stream_scratch(run, session, self.runtime))
+        run.task = asyncio.create_task(stream_scratch(run, session, self.runtime))
         await asyncio.wait([run.task])
         self.counts.running -= 1
-        self.settle(run, _end_of(run.task))
+        self.settle(run, end_of(run.task))
 
     def check_limits(self, who: Identity) -> None:
         """Raise if a prompt of this client would be refused."""
@@ -188,9 +213,13 @@ class SessionHub:
             raise ServerBusy("the server is stopping", "connect again in a moment")
         if len(self._runs) >= self.limits.running:
             raise ServerBusy(f"{len(self._runs)} prompts are running", "try again in a moment")
+        own, most = self._of_owner[who.name], max(1, self.limits.running // 2)
+        if own >= most:  # the rest is for others
+            raise ServerBusy(f"{own} of your prompts are running", "wait for their answers")
 
     def _count(self, run: PromptRun) -> None:
         self._runs[run.id] = run
+        self._of_owner[run.owner] += 1
         self.counts.prompts += 1
 
     def run(self, who: Identity, given: str) -> PromptRun:
@@ -208,7 +237,12 @@ class SessionHub:
 
     def forget(self, run: PromptRun) -> None:
         """A worker has ended this run."""
-        self._runs.pop(run.id, None)
+        if self._runs.pop(run.id, None) is not None:
+            self._of_owner[run.owner] -= 1
+        end = run.last_event
+        failed = isinstance(end, RunFailed) and not end.cancelled
+        if _log.isEnabledFor(level := logging.WARNING if failed else logging.INFO):
+            _log.log(level, "%s", describe_end(run))
         self._finished.append(run)
         self._kept_events += run.length
         limits = self.limits
@@ -239,130 +273,3 @@ class SessionHub:
         for task in workers:
             task.cancel()
         await asyncio.gather(*workers, *self._scratch_tasks, return_exceptions=True)
-
-
-class _SessionWorker:
-    """Runs the prompts of one session, one after the other, and ends when there are no more."""
-
-    def __init__(self, hub: SessionHub, session: str) -> None:
-        self._hub, self._session = hub, session
-        self._waiting: deque[PromptRun] = deque()
-        self._news = asyncio.Event()
-        self._current: PromptRun | None = None
-        self.task = asyncio.create_task(self._work(), name=f"session {session}")
-
-    def add(self, run: PromptRun) -> None:
-        if len(self._waiting) >= self._hub.limits.queued:
-            queued = len(self._waiting)
-            raise ServerBusy(f"{queued} prompts wait in this session", "wait for their answers")
-        self._waiting.append(run)
-        self._hub.counts.queued += 1
-        self._news.set()
-
-    async def _work(self) -> None:
-        hub = self._hub
-        try:
-            while await self._next_is_there():
-                await self._serve()
-        finally:
-            hub.forget_worker(self._session)
-            while self._waiting:
-                run = self._take()
-                run.cancel()
-                hub.forget(run)
-
-    async def _next_is_there(self) -> bool:
-        if not self._waiting:
-            self._news.clear()
-            try:
-                await asyncio.wait_for(self._news.wait(), self._hub.limits.idle_seconds)
-            except TimeoutError:
-                return False
-        return True
-
-    def _take(self) -> PromptRun:
-        self._hub.counts.queued -= 1
-        return self._waiting.popleft()
-
-    async def _serve(self) -> None:
-        """Run prompts while they come, in one activation: with its hooks, mirror and commands."""
-        first = self._waiting[0]
-        can_ask = first.approval_seconds > 0
-        try:
-            session = await self._hub.runtime.session(self._session)
-            owner = (await self._hub.store.session(self._session)).owner
-            approve = self._approve if can_ask else None
-            door = Door(warn=self._warn, approve=approve, owner=owner)
-            async with self._hub.runtime.for_door(door).activate(session) as active:
-                while await self._next_is_there():
-                    if (self._waiting[0].approval_seconds > 0) != can_ask:
-                        return  # other people to ask: another activation
-                    await self._run(self._take(), active)
-                    if active.session.id != self._session:
-                        return  # another server continued the session; this one went on in a fork
-        except RecollectError as error:
-            self._fail_first(error)
-
-    def _fail_first(self, error: RecollectError) -> None:
-        """The session could not be opened or activated: the prompt that wanted it failed."""
-        if self._waiting:
-            run = self._take()
-            run.publish(RunFailed(str(error), error=error))
-            self._hub.counts.failed += 1
-            self._hub.forget(run)
-        else:
-            _log.warning("session %s: %s", self._session, error)
-
-    async def _run(self, run: PromptRun, active: ActiveSession) -> None:
-        counts, hub = self._hub.counts, self._hub
-        if run.done:  # cancelled while it waited
-            hub.forget(run)
-            return
-        counts.running += 1
-        self._current = run
-        run.task = asyncio.create_task(_stream(run, active))
-        try:
-            await asyncio.wait([run.task])
-        except asyncio.CancelledError:  # the server stops
-            run.task.cancel()
-            await asyncio.wait([run.task])
-            raise
-        finally:
-            self._current = None
-            counts.running -= 1
-            hub.settle(run, _end_of(run.task))
-
-    async def _approve(self, request: ApprovalRequest) -> bool:
-        return self._current is not None and await self._current.approve(request)
-
-    def _warn(self, text: str) -> None:
-        _log.warning("session %s: %s", self._session, text)
-
-
-async def _stream(run: PromptRun, active: ActiveSession) -> None:
-    await active.session.reload()
-    async with aclosing(active.stream(run.prompt, run.options)) as events:
-        async for event in events:
-            run.publish(event)
-
-
-async def _stream_scratch(run: PromptRun, session: Session, runtime: Runtime) -> None:
-    async with (
-        runtime.activate(session) as active,
-        aclosing(active.stream(run.prompt, run.options)) as events,
-    ):
-        async for event in events:
-            run.publish(event)
-
-
-def _end_of(task: asyncio.Task[None]) -> RunFailed | None:
-    """The event for a run that ended without a result."""
-    if task.cancelled():
-        return RunFailed("cancelled", cancelled=True)
-    error = task.exception()
-    if error is None:
-        return None
-    if isinstance(error, RecollectError):
-        return RunFailed(str(error), error=error)
-    _log.error("a run failed unexpectedly", exc_info=error)
-    return RunFailed("an internal error; the server's log has it")

@@ -7,6 +7,7 @@ when it changes, so a removed token is refused from the next request on.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from pathlib import Path
@@ -25,6 +26,7 @@ from recollect.server.access import (
 from recollect.settings import data_directory
 from recollect.workspace.safe_files import ReadRefused, read_inside, replace_file
 
+_log = logging.getLogger("recollect.server")
 OWN_TOKEN, NAMED_TOKENS = "server-token", "server-tokens.json"
 MAX_FILE = 1_000_000  # bytes
 MIN_TOKEN = 32  # characters of a token that the user chose
@@ -59,9 +61,17 @@ class ServerTokens(AccessTokens):
             seen: object = (found.st_mtime_ns, found.st_ino, found.st_size)
         except OSError:
             seen = "missing"
-        if seen != self._seen:
-            super().__init__((self._own, *_load(self._file)))
-            self._seen = seen
+        if seen == self._seen:
+            return
+        try:
+            named = _load(self._file)
+        except BadSettings as error:
+            if self._seen is None:  # the server has not started yet
+                raise
+            _log.error("no named token is known: %s", error)
+            named = ()
+        super().__init__((self._own, *named))
+        self._seen = seen
 
 
 def own_token(home: Path | None = None) -> OwnToken:

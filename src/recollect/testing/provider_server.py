@@ -219,6 +219,8 @@ def _usage(body: bytes, turn: Turn) -> Usage:
 
 
 class _LoopbackServer(ThreadingHTTPServer):
+    request_queue_size = 128  # many clients may connect at once; with 5 their connections stall
+
     def __init__(self, provider: ProviderServer, port: int) -> None:
         self.provider = provider
         self.closing = threading.Event()

@@ -6,6 +6,7 @@ If the file cannot be read or written, the window is learned again from the next
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -35,6 +36,16 @@ def remember_window(model: str, window: int, home: Path | None = None) -> None:
 
 
 def _load(file: Path) -> dict[str, int]:
+    """What the file says; it is read again when it has changed."""
+    try:
+        found = file.stat()
+    except OSError:
+        return {}
+    return _read(file, (found.st_mtime_ns, found.st_ino, found.st_size))
+
+
+@lru_cache(8)
+def _read(file: Path, _stamp: tuple[int, int, int]) -> dict[str, int]:
     found = read_inside(file, (file.parent,), MAX_FILE)
     if isinstance(found, ReadRefused):
         return {}

@@ -270,6 +270,17 @@ def test_content_as_a_list_of_parts() -> None:
     )
 
 
+def test_an_image_that_is_no_base64_is_not_an_empty_image() -> None:
+    broken = "data:image/png;base64,!!!!"
+    parts = [
+        {"type": "image_url", "image_url": {"url": broken}},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,cG\n5n"}},
+    ]
+    link, image = streamed(events(delta("stop", content=parts))).parts
+    assert link == FileRef(mime="image/*", uri=broken)
+    assert image == InlineData(mime="image/png", data=b"png")
+
+
 def test_only_the_first_choice_is_read() -> None:
     other = {"choices": [{"index": 1, "delta": {"content": "no"}, "finish_reason": "length"}]}
     message = streamed(events(delta(content="yes"), other, delta("stop")))

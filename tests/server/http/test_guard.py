@@ -288,3 +288,46 @@ def test_an_error_of_the_store_does_not_tell_its_path() -> None:
     problem = describe_error(errors.CannotWrite("/home/secret/recollect.db", "No space left"))
     assert problem.status == 507
     assert "secret" not in problem.detail
+
+
+def test_a_body_with_two_lengths_is_refused_and_the_connection_closed(folder: Folder) -> None:
+    async def work() -> None:
+        async with folder.serve() as served:
+            reader, writer = await asyncio.open_connection("127.0.0.1", served.server.port)
+            head = f"Host: 127.0.0.1:{served.server.port}\r\nContent-Type: application/json\r\n"
+            token = f"Authorization: Bearer {token_of('ann-chat')}\r\n"
+            lengths = "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n"
+            smuggled = f"GET /api/models HTTP/1.1\r\n{head}{token}\r\n"
+            sent = f"POST /api/sessions HTTP/1.1\r\n{head}{token}{lengths}\r\n0\r\n\r\n{smuggled}"
+            writer.write(sent.encode())
+            answer = await reader.read()  # to the end
+            writer.close()
+            assert answer.count(b"HTTP/1.1 ") == 1
+            assert b"two-lengths" in answer
+            async with served.client("ann-chat") as client:
+                assert (await client.get("/api/sessions")).json()["sessions"] == []
+
+    run(work)
+
+
+def test_too_many_headers_are_refused(folder: Folder) -> None:
+    async def work() -> None:
+        async with folder.serve() as served, served.client() as client:
+            many = {f"x-{number}": "y" for number in range(10_000)}
+            refused = await client.get("/api/sessions", headers=many)
+            assert refused.status_code in (400, 431)
+            assert (await client.get("/api/sessions")).status_code == 200
+
+    run(work)
+
+
+def test_a_blank_prompt_is_refused(folder: Folder) -> None:
+    async def work() -> None:
+        with folder.provider():
+            async with folder.serve() as served, served.client() as client:
+                session = await new_session(client)
+                path = f"/api/sessions/{session}/prompts"
+                refused = await client.post(path, json={"prompt": " \n"})
+                assert (refused.status_code, refused.json()["code"]) == (400, "bad-input")
+
+    run(work)

@@ -180,3 +180,23 @@ def test_what_another_adds_to_a_fork_is_not_read_through_the_session_it_came_fro
             assert first.id == entry.id
 
     run(work)
+
+
+def test_other_clients_sessions_do_not_make_a_part_of_an_id_ambiguous(folder: Folder) -> None:
+    async def work() -> None:
+        async with (
+            folder.serve() as served,
+            served.client("ann-chat") as ann,
+            served.client("bob-chat") as bob,
+        ):
+            for _ in range(12):
+                await new_session(bob, SECRET)
+            session = await new_session(ann)
+            found = await ann.get(f"/api/sessions/{session[:4]}")
+            assert found.json()["id"] == session
+            await new_session(ann, "another")
+            vague = await ann.get(f"/api/sessions/{session[:4]}")
+            assert vague.json()["code"] == "ambiguous-id"
+            assert SECRET not in vague.text
+
+    run(work)

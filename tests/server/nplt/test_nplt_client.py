@@ -269,6 +269,25 @@ def test_a_token_on_loopback_changes_whose_sessions_are_seen(world: World) -> No
     world.play(["Hello."], story, tokens=(alice,))
 
 
+def test_a_token_that_only_reads_switches_to_its_sessions_and_reads_them(world: World) -> None:
+    home = world.folder / "home"
+
+    async def story(server: NpltServer) -> None:
+        reads = add_token("dashboard", "read", all_sessions=True, home=home)
+        async with await Client.connect("127.0.0.1", server.port) as client:
+            assert await client.ask("Hi.") == "Hello."
+            session = client.session_id
+        async with await Client.connect("127.0.0.1", server.port, token=reads) as reader:
+            await reader.switch(session)
+            assert (await reader.history())["messages"][-1]["content"] == "Hello."
+            with pytest.raises(ServerRefused, match="chat"):
+                await reader.ask("Hi.")
+            with pytest.raises(ServerRefused, match="chat"):
+                await reader.delete(session)
+
+    world.play(["Hello."], story, files=True)
+
+
 def test_a_token_that_was_removed_ends_its_connections(world: World) -> None:
     home = world.folder / "home"
 

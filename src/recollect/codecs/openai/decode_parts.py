@@ -65,7 +65,8 @@ def _decode_link(url: str, mime: str) -> InlineData | FileRef:
 
 def _decode_base64(data: str, mime: str) -> InlineData | None:
     try:
-        return InlineData(mime=mime, data=binascii.a2b_base64(data.encode("ascii")))
+        coded = "".join(data.split()).encode("ascii")
+        return InlineData(mime=mime, data=binascii.a2b_base64(coded, strict_mode=True))
     except (ValueError, UnicodeError):
         return None
 

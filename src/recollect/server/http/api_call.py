@@ -7,7 +7,7 @@ the OpenAPI page are both made from them, so they cannot differ.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
@@ -17,9 +17,9 @@ from starlette.requests import Request
 from recollect.errors import HeadMoved
 from recollect.server.access import Identity
 from recollect.server.downloads import DownloadOffers
-from recollect.server.http.event_stream import StreamSlots
+from recollect.server.http.event_stream import EventStream, StreamEvent, StreamSlots
 from recollect.server.http.problem_details import RequestRefused
-from recollect.server.http.request_guard import HttpOptions
+from recollect.server.http.request_guard import HttpOptions, access_of
 from recollect.server.session_hub import SessionHub
 from recollect.store.contract import SessionInfo
 
@@ -86,6 +86,10 @@ class ApiCall(Generic[QueryT, BodyT]):
 
     def header(self, name: str) -> str:
         return self.request.headers.get(name, "")
+
+    def stream(self, events: AsyncGenerator[StreamEvent, None]) -> EventStream:
+        """A response of these events, as long as the client's token is known."""
+        return self.state.slots.stream(events, self.who.name, access_of(self.request))
 
     async def session(self) -> SessionInfo:
         """The session that the path names; another's does not exist."""

@@ -87,4 +87,4 @@ async def stream_entries(call: ApiCall[EntryStreamQuery, NoBody]) -> EventStream
     after = call.header("last-event-id") or call.query.after
     if len(after) > MAX_NAME or not after.isascii():
         raise BadInput(f"{after[:60]!r} is no entry; give its id, or `start`")
-    return call.state.slots.stream(follow_entries(call.hub.store, info.id, after), call.who.name)
+    return call.stream(follow_entries(call.hub.store, info.id, after))

@@ -1,8 +1,8 @@
 """Server-sent events: framing, heartbeats, and how many streams there are.
 
 A comment is sent while nothing happens, so that proxies keep the connection and a client that is
-gone is noticed. A stream ends when the server stops; its client connects again, here or to another
-server, with the id of the last event.
+gone is noticed. A stream ends with its token, and when the server stops: its client connects again,
+here or to another server, with the id of the last event.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import msgspec
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from recollect.errors import ServerBusy
+from recollect.errors import AccessDenied, ServerBusy
+from recollect.server.access import AccessCheck
 from recollect.server.http.problem_details import describe_error, json_bytes
 
 HEARTBEAT = b": heartbeat\n\n"
@@ -43,11 +44,13 @@ class StreamSlots:
     def count(self) -> int:
         return self._open.total()
 
-    def stream(self, events: AsyncGenerator[StreamEvent, None], client: str) -> EventStream:
+    def stream(
+        self, events: AsyncGenerator[StreamEvent, None], client: str, access: AccessCheck
+    ) -> EventStream:
         """A response that sends these events, unless there are too many streams."""
         if self.count >= self._most or self._open[client] >= max(1, self._most // 2):
             raise ServerBusy(f"{self.count} event streams are open", "close one, or try again")
-        return EventStream(self, events, client)
+        return EventStream(self, events, client, access)
 
     @contextmanager
     def taken(self, client: str) -> Iterator[None]:
@@ -64,23 +67,32 @@ class EventStream(Response):
     media_type = "text/event-stream"
 
     def __init__(
-        self, slots: StreamSlots, events: AsyncGenerator[StreamEvent, None], client: str
+        self,
+        slots: StreamSlots,
+        events: AsyncGenerator[StreamEvent, None],
+        client: str,
+        access: AccessCheck,
     ) -> None:
         self.status_code, self.background = 200, None
-        self._slots, self._events, self._client = slots, events, client
+        self._slots, self._events, self._client, self._access = slots, events, client, access
         self.init_headers()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         del scope
         with self._slots.taken(self._client):
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            lost = asyncio.ensure_future(self._access.until_lost())
             ends: set[asyncio.Future[Any]] = {
                 asyncio.ensure_future(self._slots.stopping.wait()),
                 asyncio.ensure_future(_disconnected(receive)),
+                lost,
             }
             try:
                 await _send(send, RETRY)
                 await self._pump(send, ends)
+                if lost.done():
+                    gone = AccessDenied("the token was removed or changed", "connect with another")
+                    await _send(send, encode_event(StreamEvent("error", "", describe_error(gone))))
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
             finally:
                 await _cancel(ends)

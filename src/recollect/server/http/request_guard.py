@@ -8,6 +8,7 @@ a limit that holds while they are read. Neither the token nor a path is ever log
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
@@ -15,13 +16,15 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from recollect.server.access import AccessTokens, Identity
+from recollect.server.access import AccessCheck, AccessTokens, Identity
 from recollect.server.http.problem_details import RequestRefused, error_response
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 PUBLIC_PATHS = frozenset({"/health/live", "/health/ready", "/openapi.json"})
 DOWNLOADS = "/downloads/"  # a one-time token in the path is the permission
+MAX_HEADERS = 32_768  # bytes
 UPLOADS = frozenset({"/api/imports"})  # the bytes of a file
+_log = logging.getLogger("recollect.server.http")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _SECURITY_HEADERS = [
     (b"x-content-type-options", b"nosniff"),
@@ -48,6 +51,13 @@ def identity_of(request: Request) -> Identity:
     return identity
 
 
+def access_of(request: Request) -> AccessCheck:
+    """Whether who sent a request that came through the guard may still read its response."""
+    check = request.scope["recollect.access"]
+    assert isinstance(check, AccessCheck)
+    return check
+
+
 class RequestGuard:
     """ASGI middleware around the whole application."""
 
@@ -60,12 +70,16 @@ class RequestGuard:
         secured = _SecuredSend(send)
         headers = _Headers(scope["headers"])
         try:
+            check_head(headers)
             check_host(headers, scope, self._options.allowed_hosts)
             check_origin(headers)
-            scope["recollect.identity"] = self._identify(headers, scope["path"])
+            access = self._identify(headers, scope["path"])
+            scope["recollect.identity"], scope["recollect.access"] = access
             limit = self._body_limit(scope["path"])
             check_body(headers, scope, limit)
         except RequestRefused as refusal:
+            address = (scope.get("client") or ("?", 0))[0]
+            _log.warning("%s: request refused: %s", address, refusal.code)
             await error_response(refusal, scope["path"])(scope, receive, secured)
             return
         try:
@@ -75,15 +89,18 @@ class RequestGuard:
         except Exception as error:  # noqa: BLE001 - the last place: logged, and told as a 500
             await secured.fail(error, scope, receive)
 
-    def _identify(self, headers: _Headers, path: str) -> Identity | None:
+    def _identify(
+        self, headers: _Headers, path: str
+    ) -> tuple[Identity, AccessCheck] | tuple[None, None]:
         if path in PUBLIC_PATHS or path.startswith(DOWNLOADS):
-            return None
+            return None, None
         scheme, _, token = headers.one("authorization").partition(" ")
-        identity = self._tokens.identify(token.strip()) if scheme.lower() == "bearer" else None
+        token = token.strip()
+        identity = self._tokens.identify(token) if scheme.lower() == "bearer" else None
         if identity is None:
             fact = "no token was given" if not token else "the token is not known to this server"
             raise unauthorized(f"{fact}; send `Authorization: Bearer TOKEN`")
-        return identity
+        return identity, AccessCheck(self._tokens, token, identity)
 
     def _body_limit(self, path: str) -> int:
         return self._options.upload_limit if path in UPLOADS else self._options.body_limit
@@ -95,6 +112,10 @@ class _Headers:
     def __init__(self, raw: Iterable[tuple[bytes, bytes]]) -> None:
         self._raw = tuple(raw)
 
+    @property
+    def size(self) -> int:
+        return sum(len(name) + len(value) for name, value in self._raw)
+
     def one(self, name: str) -> str:
         found = [value for key, value in self._raw if key == name.encode()]
         if len(found) > 1:
@@ -105,6 +126,19 @@ class _Headers:
                 f"`{name}` may stand once; send one",
             )
         return found[0].decode("latin-1") if found else ""
+
+
+def check_head(headers: _Headers) -> None:
+    """Raise if the headers are too large, or say in two ways where the body ends: a proxy in front
+    could read another request in it than we do."""
+    if headers.size > MAX_HEADERS:
+        detail = f"the headers have more than {MAX_HEADERS:,} bytes; send fewer"
+        raise RequestRefused(431, "headers-too-large", "The headers are too large", detail)
+    if headers.one("content-length") and headers.one("transfer-encoding"):
+        detail = "`content-length` and `transfer-encoding` exclude each other; send one"
+        refusal = RequestRefused(400, "two-lengths", "The body has two lengths", detail)
+        refusal.headers["connection"] = "close"
+        raise refusal
 
 
 def check_host(headers: _Headers, scope: Scope, allowed: Iterable[str]) -> None:

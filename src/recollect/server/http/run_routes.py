@@ -51,7 +51,7 @@ async def create_prompt(
     await call.hub.runtime.check_model(options)
     run = await call.hub.prompt(call.who, info, body.prompt, options, can_approve=body.approve)
     if body.stream or EVENT_STREAM in call.header("accept"):
-        return call.state.slots.stream(run_events(run, 0), call.who.name)
+        return call.stream(run_events(run, 0))
     return ApiReply(_run_document(run), 202, location=f"/api/runs/{run.id}")
 
 
@@ -84,7 +84,7 @@ async def stream_run(call: ApiCall[NoQuery, NoBody]) -> EventStream:
     if given and not (given.isascii() and given.isdecimal() and len(given) < 12):
         raise BadInput(f"{given[:60]!r} is no event of a run; their ids are numbers")
     start = int(given) + 1 if given else 0
-    return call.state.slots.stream(run_events(run, start), call.who.name)
+    return call.stream(run_events(run, start))
 
 
 async def cancel_run(call: ApiCall[NoQuery, NoBody]) -> ApiReply[RunDocument]:

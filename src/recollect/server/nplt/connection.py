@@ -53,6 +53,7 @@ from recollect.workspace.file_mentions import uploaded_parts
 _log = logging.getLogger("recollect.server.nplt")
 _INTERNAL = "an internal error; the server's log has it"
 _Work: TypeAlias = Callable[[], Awaitable[None]]
+_LOST_ACCESS = "the token was removed or changed; connect again"
 COMPLAINT_SECONDS = 5.0  # between two, to a client that sends too fast
 _GONE = (ConnectionError, SlowReader, ConnectionEnded, OSError)
 
@@ -86,6 +87,14 @@ class Connection:
     def is_silent(self) -> bool:
         """Whether it has never sent a frame."""
         return self._reader.frames == 0
+
+    def check_token(self) -> None:
+        """End the connection if its token was removed, also of a client that only listens."""
+        if not self._has_access():
+            self._reader.end(_LOST_ACCESS)
+
+    def _has_access(self) -> bool:
+        return not self._token or self._shared.tokens.identify(self._token) == self._who
 
     async def serve(self) -> None:
         """Until the client leaves, or has to."""
@@ -166,8 +175,8 @@ class Connection:
     def _check(self, frame: Frame) -> None:
         if self._who is None and frame.type != MessageType.HELLO:
             raise ConnectionEnded(self._texts.hello_first)
-        if self._token and self._shared.tokens.identify(self._token) != self._who:
-            raise ConnectionEnded("the token was removed or changed; connect again")
+        if not self._has_access():
+            raise ConnectionEnded(_LOST_ACCESS)
         known = frame.type in FROM_CLIENT
         if known and frame.type in AFTER_HELLO and not self._said_hello:
             raise BadInput(f"type 0x{frame.type:02x} is for clients that said HELLO; say it first")
@@ -215,6 +224,7 @@ class Connection:
         if said.token:
             who = self._shared.tokens.identify(said.token)
         if who is None:
+            _log.warning("%s: a token that is wrong or missing", self.address)
             refused = AccessDenied(
                 "the token is wrong or missing", "HELLO needs the server's token"
             )
@@ -222,6 +232,7 @@ class Connection:
                 raise ConnectionEnded(str(refused))
             raise refused
         self._said_hello, self._token = True, said.token
+        _log.info("%s: connected as %s (%s)", self.address, who.name or "the user", who.right)
         self._features = self._answers.features = frozenset(said.features) & frozenset(FEATURES)
         if who != self._who:
             self._who = self._requests.who = who
@@ -360,9 +371,8 @@ class Connection:
         requests, prompt = self._requests, text
         message: str | Message = prompt
         if files:
-            sent = await self._hub.runtime.prompt_message(text)
+            sent = await self._hub.prompt_message(text)
             more = await uploaded_parts([(file.name, file.data) for file in files])
-            assert sent is not None
             message = msgspec.structs.replace(sent, parts=(*sent.parts, *more))
         session = await requests.store_session(text)
         options, can_approve = RunOptions(model=requests.model), APPROVALS in self._features

@@ -12,6 +12,7 @@ if the server says no, and with `ConnectionLost` if it goes away.
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import suppress
@@ -106,7 +107,10 @@ class Client:
             raise ConnectionLost(f"no answer from {host}:{port} in {CONNECT_SECONDS:g} s") from None
         except OSError as error:
             why = error.strerror or str(error)
-            raise BadInput(f"cannot connect to {host}:{port} ({why}); check the address") from None
+            if isinstance(error, ConnectionError) and error.errno:
+                why = os.strerror(error.errno)  # asyncio has another sentence
+            remedy = "check the address, or start a server with `recollect serve`"
+            raise BadInput(f"cannot connect to {host}:{port} ({why}); {remedy}") from None
         return client
 
     async def __aenter__(self) -> Client:

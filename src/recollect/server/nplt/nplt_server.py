@@ -12,7 +12,7 @@ import logging
 import ssl as tls
 import time
 
-from recollect.server.access import LOCAL_USER, AccessTokens
+from recollect.server.access import CHECK_SECONDS, LOCAL_USER, AccessTokens
 from recollect.server.downloads import DownloadOffers
 from recollect.server.listen_address import ListenAddress
 from recollect.server.nplt.connection import Connection
@@ -52,6 +52,7 @@ class NpltServer:
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing = False
         self._server: asyncio.Server | None = None
+        self._watch: asyncio.Task[None] | None = None
         self._shared: Surroundings | None = None
 
     @property
@@ -76,6 +77,7 @@ class NpltServer:
             LOCAL_USER if is_open else None,
             self._cancel,
         )
+        self._watch = asyncio.create_task(self._watch_tokens(), name="nplt tokens")
         # asking git for the project takes a moment that the first client must not wait for
         await asyncio.to_thread(lambda: self._hub.runtime.project)
         handshake = TLS_SECONDS if ssl is not None else None
@@ -91,6 +93,9 @@ class NpltServer:
 
     async def close(self) -> None:
         """Stop listening, tell every client, and wait until nothing of them is left."""
+        if self._watch is not None:
+            self._watch.cancel()
+            await asyncio.gather(self._watch, return_exceptions=True)
         if self._server is None:
             return
         self._closing = True
@@ -103,6 +108,12 @@ class NpltServer:
             await asyncio.gather(*tasks, return_exceptions=True)
             await asyncio.sleep(0)  # for what was accepted a moment before
         await self._server.wait_closed()
+
+    async def _watch_tokens(self) -> None:
+        while True:
+            await asyncio.sleep(CHECK_SECONDS)
+            for connection in list(self._connections.values()):
+                connection.check_token()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # a task of our own: asyncio's would log it as an error when it is cancelled

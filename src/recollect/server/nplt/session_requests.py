@@ -39,6 +39,7 @@ from recollect.server.session_hub import SessionHub
 from recollect.store.contract import SessionInfo
 from recollect.store.ids import new_id, normalize_id
 from recollect.text import one_line
+from recollect.transcripts.find_session import refuse_trashed
 from recollect.transcripts.session_export import export_session
 
 MAX_OFFSET = 10_000  # sessions
@@ -118,12 +119,16 @@ class SessionRequests:
         self._stored = True
         return info
 
-    async def _find(self, given: str) -> SessionInfo | None:
-        """The session that a client means; None for its own, not stored one."""
+    async def _find(self, given: str, *, to_read: bool = False) -> SessionInfo | None:
+        """The session that a client means, to change it or `to_read`; None for its own, not stored
+        one."""
         wanted = normalize_id(given)
         if len(wanted) < MIN_PREFIX:
             raise BadInput(f"{given[:40]!r} is too short for a session; give {MIN_PREFIX} digits")
         own = not self._stored and (self.id.startswith(wanted) or self.id.endswith(wanted))
+        if not own and to_read:
+            found = await self._hub.find(self.who, given)
+            return await refuse_trashed(self._hub.store, found)
         if not own:
             return await self._hub.find_writable(self.who, given)
         if wanted != self.id:
@@ -177,7 +182,7 @@ class SessionRequests:
         return f"{mark} {row['short_id']}  {row['name'] or texts.untitled}  ({count}, {when})"
 
     async def _switch(self, payload: bytes) -> RequestReply:
-        found = await self._find(read_json(payload, NamedSession).session_id)
+        found = await self._find(read_json(payload, NamedSession).session_id, to_read=True)
         if found is not None:
             self.enter(found.id, stored=True)
         return await self._describe(self._texts.switched, found)

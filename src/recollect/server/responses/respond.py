@@ -7,7 +7,7 @@ be stored runs in a scratch session. A client that hangs up stops its response.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from typing import Any
 
 import msgspec
@@ -184,7 +184,7 @@ class Responder:
             raise _failure(end)
         return describe_response(_recorded(started.plan, end))
 
-    async def follow(self, plan: PlannedResponse) -> AsyncIterator[bytes]:
+    async def follow(self, plan: PlannedResponse) -> AsyncGenerator[bytes, None]:
         """Begin the response, and give every event of it as bytes to send. `created` says that it
         was accepted, `in_progress` that what was asked is on disk."""
         events = ResponseEvents(frozenset(tool.name for tool in plan.options.client_tools))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Any, TypeAlias
 
 from starlette.requests import Request
@@ -11,9 +12,9 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from recollect.errors import RecollectError
-from recollect.server.access import Identity
+from recollect.server.access import AccessCheck, Identity
 from recollect.server.http.problem_details import json_response
-from recollect.server.http.request_guard import identity_of
+from recollect.server.http.request_guard import access_of, identity_of
 from recollect.server.http.request_json import read_json
 from recollect.server.responses.api_error import ApiError, api_error, invalid
 from recollect.server.responses.compact_input import compact_input
@@ -27,7 +28,7 @@ from recollect.server.responses.create_body import read_create_body
 from recollect.server.responses.item_ids import RESPONSE
 from recollect.server.responses.model_list import find_model, list_models
 from recollect.server.responses.paging import read_page_request, take_items
-from recollect.server.responses.respond import Responder, StartedResponse
+from recollect.server.responses.respond import PlannedResponse, Responder, StartedResponse
 from recollect.server.responses.response_object import IN_PROGRESS, describe_response
 from recollect.server.responses.response_record import find_response
 from recollect.server.session_hub import SessionHub
@@ -76,9 +77,27 @@ class _ResponsesFace:
         body = read_create_body(raw)
         plan = await self._responder.plan(who, raw, body)
         if body.stream:
-            events = self._responder.follow(plan)
+            events = self._follow(plan, access_of(request))
             return StreamingResponse(events, headers=_EVENT_HEADERS, media_type="text/event-stream")
         return json_response(await self._finish(await self._responder.start(plan), request))
+
+    async def _follow(
+        self, plan: PlannedResponse, access: AccessCheck
+    ) -> AsyncGenerator[bytes, None]:
+        """The events of a response; it is stopped when the client's token is removed."""
+
+        async def watch() -> None:
+            await access.until_lost()
+            if (active := self._responder.active.get(plan.id)) is not None:
+                active.run.cancel()
+
+        watching = asyncio.ensure_future(watch())
+        try:
+            async with aclosing(self._responder.follow(plan)) as events:
+                async for event in events:
+                    yield event
+        finally:
+            watching.cancel()
 
     async def _finish(self, started: StartedResponse, request: Request) -> Any:
         """The response, unless its client hangs up before: then it is stopped."""
