@@ -285,8 +285,8 @@ class Connection:
         """After the requests before it; the client waits while too many do."""
         if not self._tasks:
             self._tasks = [
-                asyncio.create_task(self._guard(self._work())),
-                asyncio.create_task(self._guard(self._answers.show())),
+                asyncio.create_task(self._guard(self._work)),
+                asyncio.create_task(self._guard(self._answers.show)),
             ]
         while self._inbox.full():
             if self._reader.ended.is_set():
@@ -295,10 +295,10 @@ class Connection:
             await self._room.wait()
         self._inbox.put_nowait(work)
 
-    async def _guard(self, work: Awaitable[None]) -> None:
+    async def _guard(self, work: _Work) -> None:
         """Do this part of the connection's work; if it cannot go on, the connection ends."""
         try:
-            await work
+            await work()
         except _GONE as end:
             self._reader.end(str(end))
         except Exception:  # noqa: BLE001 - logged; it ends one connection, not the server
