@@ -1,7 +1,8 @@
 """A folder in which hostile commands can really fire: a repository with everything they use.
 
 Nothing of the user's is in reach: home is the folder itself, the environment is empty, and all
-that a command is meant to leave is a file named `make_marker`, or one in the folder above its own.
+that a command is meant to leave is a file named `marker`, or one in the folder above its own.
+`trap_sandbox` puts a copy of it into bubblewrap and watches for every effect.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ printf 'protocol=https\nhost=x\n\n' > credential.txt
 """
 
 
-def _environment(work: Path) -> dict[str, str]:
+def environment(work: Path) -> dict[str, str]:
     return {
         "PATH": f"{work}/bin:/usr/bin:/bin",
         "HOME": str(work),
@@ -62,10 +63,10 @@ def _environment(work: Path) -> dict[str, str]:
     }
 
 
-def _prepare(work: Path) -> None:
+def prepare(work: Path) -> None:
     work.mkdir(parents=True)
     done = subprocess.run(
-        ["/bin/bash", "-c", _PREPARE], cwd=work, env=_environment(work), capture_output=True
+        ["/bin/bash", "-c", _PREPARE], cwd=work, env=environment(work), capture_output=True
     )
     assert done.returncode == 0, done.stderr.decode()
     for name in _LOOK_ALIKES:
@@ -84,8 +85,8 @@ class HostileFolder:
     def __init__(self, base: Path) -> None:
         self._base, self._count = base, 0
         self._prepared, self._work = base / "prepared", base / "none"
-        _prepare(self._prepared)
-        self._untouched = _state(self._prepared)
+        prepare(self._prepared)
+        self._untouched = state(self._prepared)
 
     def fires(self, case: Hostile) -> bool:
         """Run it as a user's shell would, and look for what it should leave."""
@@ -93,16 +94,16 @@ class HostileFolder:
             self._count += 1
             self._work = self._base / str(self._count) / "work"
             shutil.copytree(self._prepared, self._work, symlinks=True)
-        environment = _environment(self._work)
+        variables = environment(self._work)
         if case.before:
             line = ["/bin/bash", "-c", case.before]
-            subprocess.run(line, cwd=self._work, env=environment, check=False)
+            subprocess.run(line, cwd=self._work, env=variables, check=False)
         trace = self._work / case.leaves
         assert not _exists(trace)
         subprocess.run(
             ["/bin/bash", "-c", case.command],
             cwd=self._work,
-            env=environment,
+            env=variables,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=60,
@@ -117,7 +118,7 @@ class HostileFolder:
     def _clean_up(self, trace: Path) -> None:
         if trace.is_file() or trace.is_symlink():
             trace.unlink()
-        if _exists(trace) or _state(self._work) != self._untouched:
+        if _exists(trace) or state(self._work) != self._untouched:
             shutil.rmtree(self._work.parent)
 
 
@@ -125,7 +126,7 @@ def _exists(path: Path) -> bool:
     return path.exists() or path.is_symlink()
 
 
-def _state(folder: Path) -> dict[str, tuple[int, ...]]:
+def state(folder: Path) -> dict[str, tuple[int, ...]]:
     """Everything in a folder: files with their sizes and times, folders with their modes."""
     found: dict[str, tuple[int, ...]] = {}
     for path in folder.rglob("*"):

@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import BadInput
+from recollect.permissions.command_judge import CommandVerdict, judge_line
 from recollect.permissions.command_rules import (
     CommandRule,
     CommandRules,
     PermissionMode,
-    judge_line,
     parse_rule,
     parse_rules,
     tighten,
@@ -18,10 +18,15 @@ from recollect.permissions.command_rules import (
 ORDER = ("allow", "ask", "deny")
 
 
+def judged(text: str, given_rules: CommandRules, *, interactive: bool = True) -> CommandVerdict:
+    """As with a sandbox in force."""
+    return judge_line(text, given_rules, interactive=interactive, sandboxed=True)
+
+
 def decided(
     text: str, mode: PermissionMode = "ask", root: str = "", **given: tuple[str, ...]
 ) -> str:
-    return judge_line(text, parse_rules(mode=mode, **given), root=root).decision
+    return judge_line(text, parse_rules(mode=mode, **given), root=root, sandboxed=True).decision
 
 
 def test_deny_comes_before_ask_and_ask_before_allow() -> None:
@@ -33,8 +38,10 @@ def test_deny_comes_before_ask_and_ask_before_allow() -> None:
 def test_the_mode_decides_what_no_rule_names() -> None:
     modes: tuple[PermissionMode, ...] = ("plan", "ask", "edit", "free")
     assert [decided("ls", mode) for mode in modes] == ["deny", "ask", "ask", "allow"]
-    assert [decided("ls $x", mode) for mode in modes] == ["ask"] * 4
-    assert decided("env ls", "free") == "ask"
+    assert [decided("ls ${!x}", mode) for mode in modes] == ["ask"] * 4
+    assert decided("sudo ls", "free") == "ask"
+    assert decided("sudo ls", "unrestricted") == "allow"
+    assert decided("sudo ls", "unrestricted", deny=("sudo *",)) == "deny"
 
 
 def test_a_rule_is_words_and_never_a_prefix() -> None:
@@ -66,17 +73,17 @@ def test_a_denied_command_is_denied_wherever_it_hides() -> None:
 
 def test_where_nobody_can_be_asked_ask_means_no() -> None:
     given_rules = parse_rules(allow=("ls *",))
-    assert judge_line("ls", given_rules, interactive=False).decision == "allow"
-    verdict = judge_line("make", given_rules, interactive=False)
+    assert judged("ls", given_rules, interactive=False).decision == "allow"
+    verdict = judged("make", given_rules, interactive=False)
     assert verdict.decision == "deny"
     assert "nobody can be asked" in verdict.reason
 
 
 def test_suggested_rules_have_the_exact_words_and_then_allow() -> None:
-    verdict = judge_line("make 'a b' | head -3", parse_rules(allow=("head *",)))
+    verdict = judged("make 'a b' | head -3", parse_rules(allow=("head *",)))
     assert verdict.suggested_rules == ("make 'a b'",)
     assert (
-        judge_line(
+        judged(
             "make 'a b' | head -3", parse_rules(allow=("head *", *verdict.suggested_rules))
         ).decision
         == "allow"
@@ -85,15 +92,51 @@ def test_suggested_rules_have_the_exact_words_and_then_allow() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["python -c 1", "ls $x", "env ls", "find . -delete", "ls > x", "touch .bashrc"]
+    "text",
+    [
+        "python -c 1",
+        "sudo ls",
+        "find . -delete",
+        "ls > x",
+        "touch .bashrc",
+        "ls ${!x}",
+        "for f in a b; do sudo rm $f; done",
+        "python - <<'EOF'\nprint(1)\nEOF",
+        "echo 'a b' | sh",
+    ],
 )
-def test_no_rule_is_suggested_where_it_would_change_nothing(text: str) -> None:
-    assert judge_line(text, parse_rules()).suggested_rules == ()
-    assert decided(text, allow=(text,) if "$" not in text and ">" not in text else ()) == "ask"
+def test_the_exact_line_is_suggested_where_no_other_rule_helps(text: str) -> None:
+    (rule,) = judged(text, parse_rules()).suggested_rules
+    assert decided(text, allow=(rule,)) == "allow"
+    assert decided(text + " x", allow=(rule,)) == "ask"
+    assert (
+        decided(
+            text,
+            allow=(rule,),
+            deny=("rm *", "ls *", "python *", "find *", "touch *", "sh *", "echo *"),
+        )
+        == "deny"
+    )
+
+
+def test_an_exact_line_is_allowed_without_a_sandbox_and_nothing_else_is() -> None:
+    for rules in (
+        parse_rules(allow=("make *",)),
+        parse_rules(mode="free"),
+        parse_rules(mode="edit"),
+    ):
+        verdict = judge_line("make", rules, sandboxed=False)
+        assert verdict.decision == "ask"
+        assert "no sandbox" in verdict.reason
+        assert verdict.suggested_rules == ("make",)
+    assert judge_line("make", parse_rules(allow=("make",))).decision == "allow"
+    assert judge_line("make | tail", parse_rules(allow=("make | tail",))).decision == "allow"
+    assert judge_line("make | tail", parse_rules(allow=("make", "tail"))).decision == "ask"
+    assert judge_line("make", parse_rules(mode="unrestricted")).decision == "allow"
 
 
 def test_no_rule_is_suggested_against_a_rule_that_asks() -> None:
-    assert judge_line("ls", parse_rules(ask=("ls *",))).suggested_rules == ()
+    assert judged("ls", parse_rules(ask=("ls *",))).suggested_rules == ()
 
 
 def test_a_rule_for_an_unknown_program_must_itself_name_what_may_carry_a_command() -> None:
@@ -145,7 +188,7 @@ def test_absolute_paths_into_the_working_folder_count_as_inside() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "*", "git * status", "ls | wc", "ls *.py", "echo $x", "'ls", "ls; rm"]
+    "text", ["", "*", "git * status", "ls *.py", "ls | wc *", "for f in a; do ls *", "'ls"]
 )
 def test_a_rule_that_makes_no_sense_is_refused(text: str) -> None:
     with pytest.raises(BadInput, match="rule"):
@@ -176,8 +219,8 @@ def test_a_project_can_only_tighten(
     own: CommandRules, project: CommandRules, first: str, second: str
 ) -> None:
     text = f"{first} && {second} status"
-    alone = judge_line(text, own).decision
-    together = judge_line(text, tighten(own, project)).decision
+    alone = judged(text, own).decision
+    together = judged(text, tighten(own, project)).decision
     assert ORDER.index(together) >= ORDER.index(alone)
     assert tighten(own, project).allow == own.allow
     assert tighten(own, CommandRules(mode=own.mode)) == own
@@ -189,7 +232,7 @@ def test_a_projects_rule_asks_where_the_user_allowed() -> None:
         parse_rules(ask=("ls -R *",), allow=("rm *",), mode="free"),
     )
     both = tighten(own, project)
-    assert [judge_line(text, both).decision for text in ("ls", "ls -R x", "rm x")] == [
+    assert [judged(text, both).decision for text in ("ls", "ls -R x", "rm x")] == [
         "allow",
         "ask",
         "ask",

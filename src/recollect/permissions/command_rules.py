@@ -1,15 +1,15 @@
-"""Judges whether a command line may run, by rules over the words of each sub-command.
+"""The rules for commands: how one is written, and what it matches.
 
 A rule is a line of words: `git status` is these two words and no others, `git diff *` these two
-and any further ones. It is compared word by word, never as a string. Deny comes first, then ask,
-then allow, then the mode's default; a line is judged as strictly as the strictest of its
-sub-commands. A line that was not understood asks whatever the rules say, and so does one that
-`dangerous_programs` objects to or that names a protected file. Where no user can be asked, ask
-means no. A verdict carries the very bytes that were judged. Everything here is pure.
+and any further ones. It is compared word by word, never as a string, with what a command means
+(`normal_form`). A rule without a wildcard also allows the line that it gives word for word,
+whatever that line is; one that has more than plain words (operators, expansions, several lines) can
+only mean that. Everything here is pure.
 """
 
 from __future__ import annotations
 
+import re
 import shlex
 from typing import Literal, TypeAlias
 
@@ -19,36 +19,58 @@ from recollect.errors import BadInput
 from recollect.permissions.command_parser import (
     CommandWords,
     ParsedLine,
-    SubCommand,
     UnsupportedSyntax,
     Word,
     parse_line,
     program_name,
     tokenize,
 )
-from recollect.permissions.dangerous_programs import find_objection, find_path_objection
-from recollect.permissions.protected_paths import leaves_folder, names_config, names_secret
+from recollect.permissions.normal_command import NormalCommand
+from recollect.permissions.program_record import ProgramRecord, ReadOption, read_options
+from recollect.permissions.program_table import find_record
+from recollect.permissions.protected_paths import normal_path
 
-PermissionDecision: TypeAlias = Literal["allow", "ask", "deny"]
-# plan   nothing runs that no rule allows
-# ask    the user is asked
-# edit   as ask, except that files of the working folder may be written
-# free   it runs, unless it was not understood or is objected to
-PermissionMode: TypeAlias = Literal["plan", "ask", "edit", "free"]
-_DEFAULTS: dict[PermissionMode, PermissionDecision]  # from strict to lax
-_DEFAULTS = {"plan": "deny", "ask": "ask", "edit": "ask", "free": "allow"}
-_STRICTNESS: tuple[PermissionDecision, ...] = ("allow", "ask", "deny")
+# plan          nothing runs that no rule allows
+# ask           the user is asked
+# edit          as ask, except that files of the working folder may be written
+# free          everything ordinary runs, if a sandbox holds it
+# unrestricted  everything runs, without a sandbox, except what a rule denies
+PermissionMode: TypeAlias = Literal["plan", "ask", "edit", "free", "unrestricted"]
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
+MODES: tuple[PermissionMode, ...] = ("plan", "ask", "edit", "free", "unrestricted")  # to lax
+
+
+# What the shell takes for more than a word at the start of a line, unless it is quoted.
+_MORE_THAN_WORDS = re.compile(r"[A-Za-z_]\w*\+?=|(?:!|time|coproc|function)(?:\s|\Z)")
 
 
 class CommandRule(msgspec.Struct, frozen=True):
     words: CommandWords
     is_prefix: bool = False  # any further words may follow
+    line: str = ""  # the whole line, if it has more than plain words
 
     def __str__(self) -> str:
-        return " ".join([*map(shlex.quote, self.words), *(["*"] if self.is_prefix else [])])
+        if self.line:
+            return self.line
+        words = [*map(shlex.quote, self.words), *(["*"] if self.is_prefix else [])]
+        if words and _MORE_THAN_WORDS.match(words[0]):
+            words[0] = f"'{words[0]}'"
+        return " ".join(words)
 
     def matches(self, words: CommandWords) -> bool:
+        if self.line:
+            return False
         return (words[: len(self.words)] if self.is_prefix else words) == self.words
+
+    def gives_line(self, text: str, line: ParsedLine) -> bool:
+        """Whether the rule is this very line, word for word."""
+        if self.is_prefix:
+            return False
+        if self.line:
+            return self.line == text.strip()
+        one = line.commands[0] if len(line.commands) == 1 else None
+        plain = one is not None and not (line.problem or line.compound or line.redirections)
+        return one is not None and plain and one.words == self.words
 
 
 class CommandRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,30 +81,62 @@ class CommandRules(msgspec.Struct, frozen=True, kw_only=True):
     project_ask: tuple[CommandRule, ...] = ()  # ask instead of allow, never instead of deny
 
 
-class CommandVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    decision: PermissionDecision
-    reason: str  # one sentence for the user and the model
-    source: bytes  # what was judged, and the only thing that may be run
-    suggested_rules: tuple[str, ...] = ()  # they would allow it from now on; none: no rule does
-
-
 def parse_rule(text: str) -> CommandRule:
+    """Parse a rule that allows. Words that are more to the shell than one plain command, such as
+    `CI=1 npm test` and `! git diff`, give a whole line."""
+    rule = _parse_words_rule(text)
+    if rule.line or rule.is_prefix:
+        return rule
+    return _parse_line_rule(text) if _MORE_THAN_WORDS.match(text.strip()) else rule
+
+
+def _parse_words_rule(text: str) -> CommandRule:
     """Parse a rule of the settings. `*` stands for further words only as the last word."""
+    if not text.strip() or "\0" in text:
+        raise BadInput(f"the rule {text[:80]!r} is empty; begin it with a command")
     try:
         tokens = tokenize(text)
-    except UnsupportedSyntax as problem:
-        raise BadInput(f"the rule {text[:80]!r} cannot be read: {problem}; quote it") from None
+    except UnsupportedSyntax:
+        return _parse_line_rule(text)
     words = [token for token in tokens if isinstance(token, Word)]
     if len(words) < len(tokens):
-        raise BadInput(f"the rule {text[:80]!r} has an operator; write one rule for each command")
+        return _parse_line_rule(text)
     is_prefix = bool(words) and words[-1].value == "*" and words[-1].globs
     if is_prefix:
         words.pop()
     if not words or any(word.globs for word in words):
         raise BadInput(
-            f"the rule {text[:80]!r} must begin with a command and may have `*` only as last word"
+            f"the rule {text[:80]!r} must begin with a command and may have `*` only as last word;"
+            " quote a `*` that is meant as itself"
         )
+    if not is_prefix and _ASSIGNMENT.match(text.lstrip()):
+        return _parse_line_rule(text)  # its words are not those of the command
     return CommandRule(tuple(word.value for word in words), is_prefix)
+
+
+def _parse_line_rule(text: str) -> CommandRule:
+    """A rule that gives a whole line. A `*` at its end would look like a pattern and be none."""
+    if text.rstrip().endswith(" *"):
+        raise BadInput(
+            f"the rule {text[:80]!r} has more than plain words, so it can only give a whole line,"
+            " and `*` stands for nothing in it; write one rule for each command"
+        )
+    line = parse_line(text)
+    anything = line.commands or line.redirections or line.assignments
+    if not anything or "not closed" in line.problem:
+        raise BadInput(f"the rule {text[:80]!r} cannot be read: {line.problem or 'no command'}")
+    return CommandRule((), line=text.strip())
+
+
+def _parse_stricter_rule(text: str) -> CommandRule:
+    """A rule that denies or asks. One that gives a whole line would be walked around by a blank."""
+    rule = _parse_words_rule(text)
+    if rule.line:
+        raise BadInput(
+            f"the rule {text[:80]!r} has more than plain words, and rules that deny or ask are for"
+            " single commands; write one rule for each command"
+        )
+    return rule
 
 
 def parse_rules(
@@ -92,8 +146,8 @@ def parse_rules(
     mode: PermissionMode = "ask",
 ) -> CommandRules:
     return CommandRules(
-        deny=tuple(map(parse_rule, deny)),
-        ask=tuple(map(parse_rule, ask)),
+        deny=tuple(map(_parse_stricter_rule, deny)),
+        ask=tuple(map(_parse_stricter_rule, ask)),
         allow=tuple(map(parse_rule, allow)),
         mode=mode,
     )
@@ -105,95 +159,93 @@ def tighten(own: CommandRules, project: CommandRules) -> CommandRules:
         own,
         deny=own.deny + project.deny,
         project_ask=own.project_ask + project.ask + project.project_ask,
-        mode=min(own.mode, project.mode, key=list(_DEFAULTS).index),
+        mode=min(own.mode, project.mode, key=MODES.index),
     )
 
 
-def judge_line(
-    text: str, given: CommandRules, *, interactive: bool = True, root: str = ""
-) -> CommandVerdict:
-    """Judge a line. `root` is the working folder, if absolute paths into it are to count."""
-    line = parse_line(text)
-    decision, reason = _decide(line, given, root)
-    suggested = _suggest_rules(line, given, root) if decision != "allow" else ()
-    if decision == "ask" and not interactive:
-        decision, reason = "deny", f"{reason}, and nobody can be asked"
-    return CommandVerdict(
-        decision=decision, reason=reason, source=line.source, suggested_rules=suggested
-    )
+# --- matching by meaning ------------------------------------------------------------------------
 
 
-def _decide(line: ParsedLine, given: CommandRules, root: str) -> tuple[PermissionDecision, str]:
-    for command in line.commands:
-        if (found := _first_match(given.deny, command.words)) is not None:
-            return "deny", f"the rule {str(found)!r} denies it"
-    if not line.runnable:
-        return "deny", f"it cannot be run: {line.problem}"
-    if line.problem:
-        return "ask", f"it was not understood: {line.problem}"
-    judged = [_judge_sub_command(command, given, root) for command in line.commands]
-    judged.append(_judge_whole_line(line, given.mode, root))
-    return max(judged, key=lambda one: _STRICTNESS.index(one[0]))
+def first_match(among: tuple[CommandRule, ...], command: NormalCommand) -> CommandRule | None:
+    """The first rule that matches any form of a command, its paths spelled in any way, its options
+    in any order; for rules that only make a verdict stricter."""
+    if not among:
+        return None
+    longest = max(len(one.words) for one in among) + 1  # further words change nothing
+    cut = {words[:longest] for words in command.forms}
+    forms = {form for words in cut for form in _stricter_forms(words)}
+    found = find_record(command.words[0])
+    if found is None or found.nature in ("code", "refused"):  # it may be a wrapper
+        last = min(len(command.words), 40)
+        forms |= {command.words[at : at + longest] for at in range(1, last)}
+    for one in among:
+        rule = CommandRule(_plain_paths(one.words), one.is_prefix, one.line)
+        if any(map(rule.matches, forms)) or _matches_by_options(one, command):
+            return one
+    return None
 
 
-def _first_match(among: tuple[CommandRule, ...], words: CommandWords) -> CommandRule | None:
-    """The first rule that matches; `/bin/rm` is also `rm`, which is only ever stricter."""
-    forms = {words, (program_name(words[0]), *words[1:])}
-    return next((one for one in among if any(map(one.matches, forms))), None)
+def may_match(among: tuple[CommandRule, ...], command: NormalCommand) -> CommandRule | None:
+    """The first rule that could match, depending on what the shell makes of a word."""
+    for form in command.forms[-1:]:
+        certain = min(command.uncertain, default=len(form))
+        for one in among:
+            if not one.line and len(one.words) > certain and one.words[:certain] == form[:certain]:
+                return one
+    return None
 
 
-def _judge_sub_command(
-    command: SubCommand, given: CommandRules, root: str
-) -> tuple[PermissionDecision, str]:
-    words = command.words
-    if (found := _first_match(given.ask, words)) is not None:
-        return "ask", f"the rule {str(found)!r} asks"
-    allowing = [one for one in given.allow if one.matches(words)]
-    default = _DEFAULTS[given.mode]
-    if not allowing and default != "allow":
-        return default, f"no rule allows {words[0][:80]!r}"
-    if (found_in_path := find_path_objection(words, root)) is not None:
-        return "ask", found_in_path
-    named = max((len(one.words) for one in allowing), default=1)
-    objected = find_objection(words, globs=command.globs, named=named)
-    if objected is not None and not (root and words == ("cd", root)):
-        return "ask", objected
-    if (found := _first_match(given.project_ask, words)) is not None:
-        return "ask", f"the project's rule {str(found)!r} asks"
-    return "allow", f"the rule {str(allowing[0])!r} allows it" if allowing else "the mode allows it"
+def _plain_paths(words: CommandWords) -> CommandWords:
+    return tuple(normal_path(word) for word in words)
 
 
-def _judge_whole_line(
-    line: ParsedLine, mode: PermissionMode, root: str
-) -> tuple[PermissionDecision, str]:
-    """Judge where the line writes, and in which folder git would run."""
-    for redirection in line.redirections:
-        target = redirection.target
-        if target == "/dev/null":
-            continue
-        if names_secret(target) or target.startswith("/dev/"):
-            return "ask", f"it redirects {target[:80]!r}"
-        if redirection.operator == "<":
-            continue
-        if leaves_folder(target, root) or names_config(target) or mode in ("plan", "ask"):
-            return "ask", f"it writes to {target[:80]!r}"
-    commands = [command.words for command in line.commands]
-    if ("cd",) in commands:
-        return "ask", "it goes to the home folder"
-    moves = any(words[0] == "cd" and words[1:] != (root,) for words in commands)
-    if moves and any(program_name(words[0]) == "git" for words in commands):
-        # a folder can be made to look like a repository, and its settings name programs
-        return "ask", "it runs git in another folder"
-    return "allow", "nothing is written"
+def _stricter_forms(words: CommandWords) -> set[CommandWords]:
+    """`/bin/rm ./x` is also `rm x`."""
+    plain = _plain_paths(words)
+    return {
+        words,
+        plain,
+        (program_name(words[0]), *words[1:]),
+        (program_name(words[0]), *plain[1:]),
+    }
 
 
-def _suggest_rules(line: ParsedLine, given: CommandRules, root: str) -> tuple[str, ...]:
-    """Exact rules for what no rule allows yet, if the line would then run without asking."""
-    if line.problem:
-        return ()
-    new = tuple(CommandRule(command.words) for command in line.commands)
-    more = msgspec.structs.replace(given, allow=given.allow + new)
-    if _decide(line, more, root)[0] != "allow":
-        return ()
-    judged = {one: _judge_sub_command(SubCommand(one.words), given, root) for one in new}
-    return tuple(str(one) for one, (decision, _) in judged.items() if decision != "allow")
+def _matches_by_options(rule: CommandRule, command: NormalCommand) -> bool:
+    """`git push origin --force` and `git push -f` match the rule `git push --force *`."""
+    found = find_record(command.words[0])
+    if found is None or rule.line or not rule.is_prefix or len(rule.words) < 2:
+        return False
+    if program_name(rule.words[0]) != command.program:
+        return False
+    start = 1
+    if found.commands:
+        start, inner = 2, found.commands.get(found.aliases.get(rule.words[1], rule.words[1]))
+        if inner is None or command.words[1:2] != (
+            found.aliases.get(rule.words[1], rule.words[1]),
+        ):
+            return False
+        found = inner
+    wanted, wanted_operands = _meaning(found, rule.words[start:])
+    given, operands = _meaning(found, command.words[start:])
+    return wanted <= given and operands[: len(wanted_operands)] == wanted_operands
+
+
+def _meaning(
+    found: ProgramRecord, words: CommandWords
+) -> tuple[frozenset[tuple[str, str | None]], CommandWords]:
+    """The options in any order, letters taken apart, and the operands."""
+    reading = read_options(found, words)
+    unlisted = {(word, None) for one in reading.unlisted for word in _letters(one)}
+    options = frozenset({*map(_option, reading.options), *unlisted})
+    taken = {option.value_at for option in reading.options}
+    return options, tuple(words[at] for at in reading.operands if at not in taken)
+
+
+def _option(option: ReadOption) -> tuple[str, str | None]:
+    return option.spec.name, option.value
+
+
+def _letters(word: str) -> tuple[str, ...]:
+    if word.startswith("--") or not word.startswith("-"):
+        return (word,)
+    return tuple(f"-{letter}" for letter in word[1:])

@@ -1,49 +1,183 @@
 """Files that are protected from commands and tools, recognized by the words that name them.
 
-Configuration decides what runs later: settings, memory files, hooks, start-up files. Secrets may
-not even be read. Words are compared as text; links are not resolved here. Pure and linear.
+Configuration decides what runs later: settings, memory files, hooks, start-up files
+(`protected_names` has the list). Secrets may not even be read. Words are compared as text, also
+those that only the shell completes (`.e*`, `$x/.ssh`); links are not resolved here. Pure, linear.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 
-_CONFIG_LIST = (
-    ".bash_aliases .bash_login .bash_logout .bash_profile .bashrc .claude .config .cshrc .curlrc"
-    " .emacs .emacs.d .envrc .exrc .gdbinit .gemini .git .gitattributes .gitconfig .gitmodules .hg"
-    " .husky .idea .inputrc .kshrc .lldbinit .local .login .mailcap .npmrc .nvmrc .pam_environment"
-    " .pdbrc .pre-commit-config.yaml .profile .pypirc .pythonrc .recollect .rprofile .screenrc"
-    " .svn .tcshrc .tmux.conf .vim .vimrc .vscode .wgetrc .xinitrc .xprofile .yarnrc .yarnrc.yml"
-    " .zlogin .zlogout .zprofile .zshenv .zshrc agents.md authorized_keys claude.md cron.d crontab"
-    " gemini.md memory.md recollect.toml settings.toml sitecustomize.py usercustomize.py"
+from recollect.permissions.shell_values import ANY_TEXT, expand_braces, expansion_pattern
+from recollect.workspace.protected_names import (
+    PROTECTED_NAMES,
+    find_protected,
+    holds_protected,
 )
-_CONFIG_NAMES = frozenset(_CONFIG_LIST.split())
+
 _PRIVATE_LIST = (
-    ".aws .azure .docker .env .gnupg .kube .netrc .password-store .pgpass .ssh credentials.json"
-    " id_ed25519 id_rsa shadow"
+    ".aws .azure .docker .env .git-credentials .gnupg .htpasswd .kube .netrc .npmrc .password-store"
+    " .pgpass .pypirc .ssh .vault-token credentials.json id_dsa id_ecdsa id_ed25519 id_rsa shadow"
+    " gshadow .my.cnf .boto .s3cfg .envrc _netrc .dockercfg .bash_history .zsh_history"
+    " .psql_history .mysql_history .python_history terraform.tfstate"
 )
 _SECRET_NAMES = frozenset(_PRIVATE_LIST.split())
-_SECRET_DEVICES = re.compile(r"/proc/[^/]+/(environ|mem|fd|cwd|root)|/dev/(tcp|udp)/")
+# Patterns are tried against these too; the others of `.env.*` look alike.
+_SECRET_SAMPLES = (*_SECRET_NAMES, ".env.local", ".env.production", ".env.development", ".env.test")
+_KEY_ENDINGS = (".pem", ".p12", ".pfx", ".jks", ".kdbx", "_rsa", "_ed25519", "_ecdsa")
+_SHORTEST_KEY = 4
+_TEMPLATES = frozenset({"example", "sample", "template", "dist", "defaults", "schema"})
+_PROCESS = re.compile(r"/proc/(?:self|thread-self|kcore|[0-9$*?\[{])")
+_DEVICE = re.compile(r"/dev/(?!(?:null|zero|full|u?random|std(?:in|out|err)|fd|shm)(?:/|\Z))")
+_DEFAULT = re.compile(r"\$\{\w+:?[-=+?]|\}")  # what stands between them is a value
+_CLASSES = re.compile(r"\[[:.=]\w*[:.=]\]")
+_BRACKETS = re.compile(r"\[[!^]?\]?[^\]]*\]")
+_BRACES = re.compile(r"[{},]")
+_MAX_NAMES, _MAX_PARTS, _LONGEST = 200, 20, 60
+_SLASHES = re.compile(r"/(?:\.?/)+")
 _PATH_SEPARATORS = re.compile(r"[/=:,@]+")
+_VALUE_SEPARATORS = re.compile(r"[=:,@]+")
+_CODE_SEPARATORS = re.compile(r"[^A-Za-z0-9_.-]+")
+_NAME_SEPARATORS = re.compile(r"[^A-Za-z0-9_.]+")
+# a default text or one of the words in braces: `${x:-../y}`, `{/etc/x,y}`
+_CHOSEN_ELSEWHERE = re.compile(r"[-{,=+?](?:/(?!tmp/)|~|\.\.(?:[/},]|\Z))")
+_ELSEWHERE = re.compile(
+    r"\$\{?(?:HOME|OLDPWD)\b|\$\{PWD[^}]|(?:\$\(|`)\s*dirname\b[^)`]*(?:PWD|pwd)"
+)
+_FIRST_NAMES = tuple({name.path.partition("/")[0] for name in PROTECTED_NAMES})
 
 
-def _names_any(word: str, known: frozenset[str]) -> bool:
-    lowered = word.lower()
-    if any(part in known for part in _PATH_SEPARATORS.split(lowered)):
+def normal_path(word: str) -> str:
+    """A path without `//` and `/./`; other words stay what they are."""
+    if "/" not in word or "://" in word:
+        return word
+    path = _SLASHES.sub("/", word)
+    while path.startswith("./") and len(path) > 2:
+        path = path[2:]
+    return path
+
+
+def _is_secret_name(part: str) -> bool:
+    if part in _SECRET_NAMES:
         return True
-    # `-o.bashrc`: the value is in the option's own word
-    return lowered.startswith("-") and any(
-        name in lowered for name in known if name.startswith(".")
-    )
+    if part.startswith((".env.", ".env-", ".env_", ".env~")):
+        return part.rpartition(".")[2] not in _TEMPLATES
+    return part.endswith(_KEY_ENDINGS) and len(part) > _SHORTEST_KEY
 
 
 def names_secret(word: str) -> bool:
-    return _names_any(word, _SECRET_NAMES) or _SECRET_DEVICES.search(word) is not None
+    collapsed = _SLASHES.sub("/", word)
+    if _PROCESS.search(collapsed) or _DEVICE.match(collapsed) or "/environ" in collapsed:
+        return True
+    lowered = collapsed.lower()
+    if any(_is_secret_name(part) for part in _PATH_SEPARATORS.split(lowered)):
+        return True
+    # `-o.env`, `-qF.env`: the value is in the option's own word
+    glued = (lowered[2:], lowered[max(lowered.find("."), 0) :])
+    return lowered.startswith("-") and any(_is_secret_name(x.partition("/")[0]) for x in glued)
+
+
+def code_names_secret(code: str) -> bool:
+    """Whether code on a line spells the name of a secret."""
+    if _PROCESS.search(_SLASHES.sub("/", code)):
+        return True
+    lowered = code.lower()
+    parts = (*_CODE_SEPARATORS.split(lowered), *_NAME_SEPARATORS.split(lowered))
+    return any(map(_is_secret_name, parts))
+
+
+def matches_secret(pattern: str) -> bool:
+    """Whether a pattern of file names, or a word with expansions, can become a secret's name."""
+    parts = (pattern, *expand_braces(pattern), *_BRACES.split(pattern), *_DEFAULT.split(pattern))
+    named = any(map(names_secret, parts)) or code_names_secret(pattern)
+    return named or any(_matches_any(part, _SECRET_SAMPLES) for part in parts[:_MAX_PARTS] if part)
+
+
+def glob_finds_secret(pattern: str) -> bool:
+    """The same for a program's own pattern, which also finds names that begin with a dot."""
+    plain = pattern.replace("\\", "")
+    return matches_secret(plain) or _matches_any(ANY_TEXT + plain, _SECRET_SAMPLES)
+
+
+def matches_config(pattern: str) -> bool:
+    """The same for files that decide what runs later."""
+    words = expand_braces(pattern)
+    parts = (*words, *_BRACES.split(pattern), *_NAME_SEPARATORS.split(pattern))
+    if any(names_config(part) for part in parts if part):
+        return True
+    if any("{" in word for word in words):  # not all were expanded, or it is `${x}`
+        words.insert(0, pattern)
+    possible = (*words, *parts)[:_MAX_PARTS]
+    return any(_matches_any(part, _FIRST_NAMES, kinds=True) for part in possible if part)
+
+
+def _matches_any(pattern: str, names: Iterable[str], *, kinds: bool = False) -> bool:
+    """`kinds`: `*.json` counts as each name that it matches, not as a kind of file."""
+    for found in expansion_pattern(pattern).lower().split("/")[:_MAX_NAMES]:
+        part = _replace_brackets(found)
+        if not part.strip("*" + ANY_TEXT) or not any(sign in part for sign in f"*?{ANY_TEXT}"):
+            continue
+        if len(part) - part.count("*") - part.count(ANY_TEXT) > _LONGEST:
+            continue  # longer than any of the names
+        open_start = part[0] in "*?" + ANY_TEXT
+        candidates = [name for name in names if name[0] == "." or kinds or not open_start]
+        if part[0] in "*?":  # the shell matches no name that begins with a dot
+            candidates = [name for name in candidates if name[0] != "."]
+        if any(_glob_matches(part, name) for name in candidates):
+            return True
+    return False
+
+
+def _replace_brackets(pattern: str) -> str:
+    """Every `[…]` as `?`. Nothing is searched after the last `]`, so the time is linear."""
+    plain = _CLASSES.sub("?", pattern)
+    end = plain.rfind("]") + 1
+    return _BRACKETS.sub("?", plain[:end]) + plain[end:]
+
+
+def _glob_matches(pattern: str, name: str) -> bool:
+    """Match with `*` and `?`; the time is pattern times name at most."""
+    at, position, star, mark = 0, 0, -1, 0
+    while position < len(name):
+        if at < len(pattern) and pattern[at] in ("*", ANY_TEXT):
+            star, mark = at, position
+            at += 1
+        elif at < len(pattern) and pattern[at] in ("?", name[position]):
+            at += 1
+            position += 1
+        elif star >= 0:
+            at, mark = star + 1, mark + 1
+            position = mark
+        else:
+            return False
+    return pattern[at:].strip("*" + ANY_TEXT) == ""
 
 
 def names_config(word: str) -> bool:
     """Whether the word names settings, memory, hooks or a start-up file, or a folder of them."""
-    return _names_any(word, _CONFIG_NAMES) or word.lower().endswith(".pth")
+    if word.count("/") > _MAX_NAMES:
+        return True  # no ordinary path, and too long to look at
+    paths = (word, *_VALUE_SEPARATORS.split(word), *_glued_values(word))
+    return any(find_protected(path) is not None or holds_protected(path) for path in paths)
+
+
+def _glued_values(word: str) -> Iterator[str]:
+    """What an option's own word can end in, as in `-o.bashrc` and `-oAGENTS.md`."""
+    if word.startswith("-"):
+        first, slash, rest = word.partition("/")
+        for name in _FIRST_NAMES:
+            # a long option takes its value after `=`
+            glued = name.startswith(".") or not word.startswith("--")
+            if glued and first.lower().endswith(name):
+                yield f"{name}{slash}{rest}"
+
+
+def leads_elsewhere(word: str) -> bool:
+    """Whether the shell makes another folder of the word: `$HOME/x`, `${PWD%/*}`, `{../x,y}`."""
+    chosen = "{" in word and _CHOSEN_ELSEWHERE.search(word) is not None
+    return chosen or _ELSEWHERE.match(word) is not None
 
 
 def leaves_folder(word: str, root: str = "") -> bool:

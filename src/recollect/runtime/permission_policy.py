@@ -22,7 +22,8 @@ from recollect.workspace.effective_settings import EffectiveSettings
 from recollect.workspace.hidden_paths import AGENT_IGNORE_FILES
 
 if TYPE_CHECKING:
-    from recollect.permissions.command_rules import CommandVerdict, PermissionMode
+    from recollect.permissions.command_rules import PermissionMode
+    from recollect.runtime.command_permission import CommandPermission
 
 SHELL_TOOL = "run_shell_command"
 MEMORY_TOOL = "save_memory"
@@ -37,6 +38,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True):
     call: ToolCall
     reason: str
     rules: tuple[str, ...] = ()  # rules that would allow it from now on
+    normal_form: str = ""  # what a command line means, if that is not what it says
 
 
 # Asks the user whether a call may run.
@@ -59,6 +61,7 @@ class _Verdict(msgspec.Struct, frozen=True):
     may_ask: bool = False
     rules: tuple[str, ...] = ()
     mode: str = ""
+    normal_form: str = ""
 
 
 def build_permission_check(
@@ -76,7 +79,8 @@ def build_permission_check(
         if tool.effect == "read" or tool.name in _ALWAYS_ALLOWED:
             return _Verdict()
         if tool.name == SHELL_TOOL:
-            return judge()(_command_of(tool, call))
+            judged = judge()(_command_of(tool, call))
+            return _Verdict(*msgspec.structs.astuple(judged))
         if tool.name == MEMORY_TOOL:
             return _judge_memory(effective, interactive=approve is not None)
         return _judge_change(tool.name, permissions.mode, interactive=approve is not None)
@@ -87,7 +91,8 @@ def build_permission_check(
             return ""
         if approve is not None and verdict.may_ask:
             rules = () if verdict.mode else verdict.rules
-            if await approve(ApprovalRequest(call, verdict.reason, rules)):
+            request = ApprovalRequest(call, verdict.reason, rules, verdict.normal_form)
+            if await approve(request):
                 return ""
             verdict = msgspec.structs.replace(verdict, reason=f"the user refused {tool.name}")
         denied(
@@ -132,39 +137,13 @@ def _names_memory(rules: Iterable[str]) -> bool:
     return any(rule.split() in ([MEMORY_TOOL], [MEMORY_TOOL, "*"]) for rule in rules)
 
 
-def _build_judge(effective: EffectiveSettings, *, interactive: bool) -> Callable[[str], _Verdict]:
+def _build_judge(
+    effective: EffectiveSettings, *, interactive: bool
+) -> Callable[[str], CommandPermission]:
     # late: only commands need the parser of the shell's language
-    from recollect.permissions.command_rules import judge_line, parse_rules, tighten
+    from recollect.runtime.command_permission import build_command_judge
 
-    given = effective.settings.permissions
-    own = parse_rules(allow=given.allow, ask=given.ask, deny=given.deny, mode=given.mode)
-    rules = tighten(own, parse_rules(ask=effective.project_ask, mode=given.mode))
-
-    editing = msgspec.structs.replace(rules, mode="edit")
-    root = str(effective.root)
-
-    def judge(command: str) -> _Verdict:
-        verdict = judge_line(command, rules, interactive=interactive, root=root)
-        if verdict.decision == "allow" or verdict.suggested_rules or rules.mode not in _READING:
-            return _explain(verdict)
-        # no rule allows to write into a file, but the mode may
-        other = judge_line(command, editing, interactive=interactive, root=root)
-        mode = "edit" if other.decision == "allow" or other.suggested_rules else ""
-        return _explain(verdict, other.suggested_rules, mode)
-
-    return judge
-
-
-def _explain(verdict: CommandVerdict, rules: tuple[str, ...] = (), mode: str = "") -> _Verdict:
-    if verdict.decision == "allow":
-        return _Verdict()
-    rules = verdict.suggested_rules or rules
-    named = ", ".join(f"`{rule}`" for rule in rules)
-    means = [f"--allow or `allow` under [permissions] with {named}"] if named else []
-    means += [f"--mode {mode}"] if mode else []
-    remedy = f"{' and '.join(means)} would allow it" if means else ""
-    reason = "; ".join(filter(None, (f"not allowed: {verdict.reason}", remedy)))
-    return _Verdict(reason, verdict.decision == "ask", rules, mode)
+    return build_command_judge(effective, interactive=interactive)
 
 
 def _command_of(tool: Tool, call: ToolCall) -> str:

@@ -1,0 +1,76 @@
+"""Which commands an agent may run in a folder: by the rules of the settings, with the sandbox that
+is in force there.
+
+A refusal names what would allow the line: rules, a mode, or both, and never one that would not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from recollect.execution.sandbox import find_isolation
+from recollect.permissions.command_judge import CommandVerdict, judge_line
+from recollect.permissions.command_rules import PermissionMode, parse_rules, tighten
+from recollect.workspace.effective_settings import EffectiveSettings
+
+_LAXER: dict[PermissionMode, tuple[PermissionMode, ...]] = {
+    "plan": ("edit", "free"),
+    "ask": ("edit", "free"),
+    "edit": ("free",),
+}
+
+
+class CommandPermission(msgspec.Struct, frozen=True):
+    """Whether a command may run, and what would allow it."""
+
+    reason: str = ""  # why it may not run; empty: it may
+    may_ask: bool = False
+    rules: tuple[str, ...] = ()
+    mode: str = ""
+    normal_form: str = ""  # what the line means, if that is not what it says
+
+
+def build_command_judge(
+    effective: EffectiveSettings, *, interactive: bool
+) -> Callable[[str], CommandPermission]:
+    """The judge of every command of a session. An invalid rule is reported here."""
+    given = effective.settings.permissions
+    own = parse_rules(allow=given.allow, ask=given.ask, deny=given.deny, mode=given.mode)
+    rules = tighten(own, parse_rules(ask=effective.project_ask, mode=given.mode))
+    root = str(effective.root)
+
+    def judge_in(mode: PermissionMode, command: str) -> CommandVerdict:
+        return judge_line(
+            command,
+            msgspec.structs.replace(rules, mode=mode),
+            interactive=interactive,
+            root=root,
+            sandboxed=find_isolation(given.sandbox).kind != "none",
+        )
+
+    def judge(command: str) -> CommandPermission:
+        verdict = judge_in(rules.mode, command)
+        if verdict.decision == "allow" or verdict.suggested_rules:
+            return _explain(command, verdict)
+        for mode in _LAXER.get(rules.mode, ()):
+            if judge_in(mode, command).decision == "allow":
+                return _explain(command, verdict, mode)
+        return _explain(command, verdict)
+
+    return judge
+
+
+def _explain(command: str, verdict: CommandVerdict, mode: str = "") -> CommandPermission:
+    if verdict.decision == "allow":
+        return CommandPermission()
+    named = ", ".join(f"`{rule}`" for rule in verdict.suggested_rules)
+    means = [f"--allow or `allow` under [permissions] with {named}"] if named else []
+    means += [f"--mode {mode}"] if mode else []
+    remedy = f"{' and '.join(means)} would allow it" if means else ""
+    reason = "; ".join(filter(None, (f"not allowed: {verdict.reason}", remedy)))
+    meaning = verdict.normal_form if verdict.normal_form.split() != command.split() else ""
+    return CommandPermission(
+        reason, verdict.decision == "ask", verdict.suggested_rules, mode, meaning
+    )
