@@ -31,13 +31,15 @@ from tests.execution.workbench import (
 def test_the_result_has_output_exit_code_and_time(tmp_path: Path, isolation: Isolation) -> None:
     async def steps(bench: Bench) -> None:
         good = await bench.run("echo out; echo err >&2")
-        assert re.match(r"out\nerr\n\[exit code 0 after \d+\.\d s]", words(good))
+        assert re.match(r"out\nerr\n\[exit code 0 after \d+\.\d s; ", words(good))
         assert not good.is_error
+        assert isolation.description in words(good)  # once
         bad = await bench.run("exit 7")
         assert bad.is_error
         assert bad.status == "exit 7"
         assert "exit code 7" in words(bad)
-        assert isolation.description in words(bad)
+        assert isolation.description not in words(bad)
+        assert isolation.kind == "none" or f"{isolation.kind} sandbox, no network" in words(bad)
         assert "".join(bench.heard) == "out\nerr\n"
 
     on_bench(tmp_path, isolation, steps)
@@ -163,8 +165,17 @@ def test_the_number_of_jobs_is_bounded_and_all_end_with_the_session(
     on_bench(tmp_path, isolation, steps, limits=CommandLimits(jobs=2, first_look=0.01))
 
 
-def test_jobs_end_when_our_process_is_killed(
-    tmp_path: Path, isolation: Isolation, nap: str
+# In the foreground, in sessions of their own, with two parents gone and the environment wiped.
+STAYERS = (
+    "setsid sleep {0} & "
+    "(setsid sh -c 'env -i setsid -f sleep {0}; trap \"\" HUP TERM; sleep {0}' &); "
+    "nohup sleep {0} & echo begun; sleep {0}"
+)
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_every_process_ends_when_our_process_is_killed(
+    tmp_path: Path, isolation: Isolation, nap: str, background: bool
 ) -> None:
     script = f"""
 import asyncio, pathlib, sys
@@ -172,19 +183,14 @@ sys.path.insert(0, {str(Path(__file__).parents[2])!r})
 from tests.execution.workbench import Bench, isolation_of
 async def main():
     bench = Bench(pathlib.Path({str(tmp_path / "work")!r}), isolation_of({isolation.kind!r}))
-    await bench.run(f"exec sleep {nap}", background=True)
-    print("begun", flush=True)
+    await bench.run({STAYERS.format(nap)!r}, background={background}, timeout=3600)
     await asyncio.sleep(3600)
 asyncio.run(main())
 """
     with subprocess.Popen(
-        [sys.executable, "-c", script],
-        stdout=subprocess.PIPE,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
+        [sys.executable, "-c", script], env={**os.environ, "TMPDIR": str(tmp_path)}
     ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"begun\n"
-        assert wait_until(lambda: alive(nap))
+        assert wait_until(lambda: len(alive(nap)) >= 5)
         process.kill()
     assert gone(nap)
 

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.execution import landlock
+from recollect.entries import json_text
+from recollect.execution import landlock, supervisor
 from recollect.execution.sandbox import (
     ALLOWED_VARIABLES,
     FIXED_VARIABLES,
-    PRIVATE_FOLDERS,
     Isolation,
     SandboxPolicy,
     clean_environment,
@@ -36,20 +36,6 @@ from tests.execution.workbench import BARE, PATIENCE, Bench, isolation_of, on_be
 @pytest.fixture(params=["bubblewrap", "landlock"])
 def isolation(request: pytest.FixtureRequest) -> Isolation:
     return isolation_of(request.param)
-
-
-@pytest.fixture
-def elsewhere() -> Iterator[Path]:
-    """A folder that is not among the temporary ones, which a sandbox hides anyway."""
-    for base in (Path(sys.prefix).resolve(), Path.home().resolve()):
-        if not any(base.is_relative_to(hidden) for hidden in PRIVATE_FOLDERS):
-            with suppress(OSError):
-                made = tempfile.mkdtemp(dir=base, prefix="recollect-test-")
-                break
-    else:
-        pytest.skip("no folder outside the temporary ones can be written")
-    yield Path(made)
-    shutil.rmtree(made)
 
 
 # --- reading -----------------------------------------------------------------------------------
@@ -274,17 +260,49 @@ def test_an_isolation_describes_what_is_in_force() -> None:
     closed_in = landlock_isolation("bubblewrap is not installed")
     if closed_in.kind == "landlock":
         assert "bubblewrap is not installed" in closed_in.description
-        assert any("top folder" in item for item in closed_in.limitations)
+        assert "install bubblewrap" in closed_in.remedy
+
+
+def test_no_command_runs_where_the_chosen_sandbox_cannot_be_had(tmp_path: Path) -> None:
+    missing = msgspec.structs.replace(BARE, refusal='permissions.sandbox is "bubblewrap", but no')
+    assert said(tmp_path, missing, "touch ran").endswith('is "bubblewrap", but no')
+    assert not (tmp_path / "work" / "ran").exists()
+    for kind in ("bubblewrap", "landlock", "none"):
+        found = find_isolation(kind)
+        assert found.kind == kind or f'permissions.sandbox is "{kind}"' in found.refusal
 
 
 def test_a_sandbox_that_cannot_be_set_up_runs_nothing(tmp_path: Path) -> None:
-    program = [sys.executable, "-I", "-S", landlock.__file__]
-    for rules in ("{}", "no json", '{"closed":1}', "[]"):
-        line = [*program, rules, "--", "/bin/sh", "-c", f"echo ran > {tmp_path}/ran"]
-        ran = subprocess.run(line, capture_output=True, text=True)
-        assert ran.returncode == landlock.SETUP_FAILED
-        assert "the sandbox could not be set up" in ran.stderr
-    assert not (tmp_path / "ran").exists()
+    ran = tmp_path / "ran"
+    plan = {"words": ["/bin/sh", "-c", f"echo ran > {ran}"], "directory": "/", "protected": None}
+    rules: list[object] = [{}, [], 1, {"closed": 1, "open": [], "writable": [], "network": False}]
+    texts = [json_text({**plan, "environment": {}, "rules": item}) for item in rules]
+    start = "from recollect.execution.supervisor import serve; serve()"
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, subprocess.Popen([sys.executable, "-c", start], stdin=theirs.fileno()) as server:
+        theirs.close()
+        for text in (*texts, "no json"):
+            with tempfile.TemporaryFile() as file:
+                file.write(text.encode())
+                file.seek(0)
+                said, reported = ask_supervisor(ours, file.fileno())
+            assert f'"code": {supervisor.SETUP_FAILED}' in reported
+            assert "the sandbox could not be set up" in said
+            assert not ran.exists()
+        ours.close()
+        assert server.wait() == 0
+
+
+def ask_supervisor(channel: socket.socket, plan: int) -> tuple[str, str]:
+    """What the supervisor of one command prints and reports."""
+    life, output, report = os.pipe(), os.pipe(), os.pipe()
+    socket.send_fds(channel, [b"x"], [life[0], output[1], plan, report[1]])
+    for descriptor in (life[0], output[1], report[1]):
+        os.close(descriptor)
+    with os.fdopen(output[0]) as said, os.fdopen(report[0]) as reported:
+        texts = said.read(), reported.read()
+    os.close(life[1])
+    return texts
 
 
 NAMES = st.sampled_from(["a", "b", "ab", "c"])
@@ -313,8 +331,7 @@ def test_paths_without_cover_everything_except_what_is_avoided(
 def test_only_known_variables_reach_a_command(given_ones: dict[str, str], path: str) -> None:
     policy = SandboxPolicy(roots=("/w",), home="/h", temporary="/t")
     made = clean_environment({**given_ones, "PATH": path, "AWS_SECRET_ACCESS_KEY": "s"}, policy)
-    known = ALLOWED_VARIABLES | set(FIXED_VARIABLES)
-    assert all(name in known or name.startswith("LC_") for name in made)
+    assert set(made) <= ALLOWED_VARIABLES | set(FIXED_VARIABLES)
     assert all(item.startswith("/") for item in made["PATH"].split(":"))
     assert made["HOME"] == "/h"
 

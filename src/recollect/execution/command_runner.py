@@ -17,20 +17,23 @@ import tempfile
 import time
 import weakref
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from recollect.errors import RecollectError
+from recollect.execution.bubblewrap import PROGRAM_PATH
 from recollect.execution.command_output import OutputCapture, OutputRelay
+from recollect.execution.command_plan import CommandReport
 from recollect.execution.guarded_names import GUARDED_NAMES, GuardedName
 from recollect.execution.output_recorder import OutputRecorder
-from recollect.execution.process import KILL_SECONDS, ProcessEnd, run_process
+from recollect.execution.process import KILL_SECONDS, prepare_start, run_process
+from recollect.execution.replaced_files import keep_replaced
 from recollect.execution.sandbox import (
-    PROGRAM_PATH,
     Isolation,
+    SandboxChoice,
     SandboxPolicy,
     enter_sandbox,
     find_isolation,
@@ -65,7 +68,7 @@ class CommandResult(msgspec.Struct, frozen=True, kw_only=True):
 class _Command(NamedTuple):
     """A request that was checked and can be carried out."""
 
-    words: tuple[bytes | str, ...]
+    words: tuple[str, ...]
     policy: SandboxPolicy
     directory: str
     limit: float
@@ -76,7 +79,7 @@ class _Command(NamedTuple):
 class _CommandEnd(NamedTuple):
     """How a command ended, and what was repaired after it."""
 
-    process: ProcessEnd
+    process: CommandReport
     seconds: float
     repairs: list[str]
 
@@ -96,13 +99,14 @@ class CommandRunner:
         self,
         *,
         isolation: Isolation | None = None,
+        sandbox: SandboxChoice = "auto",
         network: bool = False,
         home: Path | None = None,
         hidden: tuple[str, ...] = SECRET_PATHS,
         guarded: tuple[GuardedName, ...] = GUARDED_NAMES,
         limits: CommandLimits | None = None,
     ) -> None:
-        self._isolation, self._network = isolation, network
+        self._isolation, self._choice, self._network = isolation, sandbox, network
         self._limits = limits or CommandLimits()
         self._home = os.path.realpath(home or Path.home())
         self._hidden, self._guarded = (*hidden, str(data_directory())), guarded
@@ -110,11 +114,12 @@ class CommandRunner:
         self._remove = weakref.finalize(self, shutil.rmtree, self._folder, True)  # noqa: FBT003
         self._jobs: dict[str, _Job] = {}
         self._count = 0
+        self._introduced = False  # whether a result has said which isolation is in force
 
     @property
     def isolation(self) -> Isolation:
         """The isolation given, else what this machine can do, found out on first use."""
-        return self._isolation or find_isolation()
+        return self._isolation or find_isolation(self._choice)
 
     async def close(self) -> None:
         running = [job.task for job in self._jobs.values()]
@@ -139,6 +144,8 @@ class CommandRunner:
         """Run a command line, to its end or in the background, in a directory inside the roots
         (empty: the first root). It may take so many seconds (0: the default); `relay` gets its
         output while it runs, `log` what the result does not show."""
+        if self.isolation.refusal:
+            raise CommandRefused(self.isolation.refusal)
         limits = self._limits
         longest = limits.max_job_timeout if background else limits.max_timeout
         default = longest if background else limits.timeout
@@ -220,12 +227,15 @@ class CommandRunner:
         unfit = next((root for root in roots if root == "/" or not Path(root).is_dir()), None)
         if unfit is not None:
             raise CommandRefused(f"{unfit} cannot be a workspace for commands; open another folder")
-        temporary = self._folder / "tmp"  # an unsandboxed command may have removed it
-        temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
+        own = {name: str(self._folder / name) for name in ("tmp", "shm", "replaced")}
+        for folder in own.values():  # an unsandboxed command may have removed them
+            Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
         return SandboxPolicy(
             roots=roots,
             home=self._home,
-            temporary=str(temporary),
+            temporary=own["tmp"],
+            shared_memory=own["shm"],
+            aside=own["replaced"],
             secrets=self._hidden,
             guarded=self._guarded,
             network=self._network,
@@ -233,17 +243,25 @@ class CommandRunner:
 
     async def _execute(self, command: _Command) -> _CommandEnd:
         started = time.monotonic()
-        try:
-            with enter_sandbox(command.policy, self.isolation, command.directory) as launch:
-                ended = await run_process(
-                    command.words, launch, command.limit, command.output.capture, command.relay
-                )
-        except OSError as error:
-            raise CommandRefused(f"the command cannot be run: {error.strerror or error}") from None
-        return _CommandEnd(ended, time.monotonic() - started, launch.repairs)
+        prepare_start()
+        entering = enter_sandbox(command.policy, self.isolation, command.directory)
+        with ExitStack() as stack:
+            try:
+                # in a thread: a large workspace takes a while to be surveyed
+                launch = await asyncio.to_thread(stack.enter_context, entering)
+                plan = launch.plan._replace(words=(*launch.plan.words, *command.words))
+                output, relay = command.output.capture, command.relay
+                ended = await run_process(plan, command.limit, output, relay)
+            except OSError as error:
+                why = error.strerror or error
+                raise CommandRefused(f"the command cannot be run: {why}") from None
+        repairs = [*ended.repairs, *launch.repairs]
+        if ended.repairs:
+            repairs = [*keep_replaced(command.policy.aside, repairs)]
+        return _CommandEnd(ended, time.monotonic() - started, repairs)
 
     async def _report(self, command: _Command, ended: _CommandEnd) -> CommandResult:
-        (code, survivors), isolation = ended.process, self.isolation
+        (code, survivors, _), isolation = ended.process, self.isolation
         if code is None:
             status, longest = "timed out", self._limits.max_timeout
             notes = [f"ended by the time limit of {command.limit:g} s"]
@@ -251,19 +269,24 @@ class CommandRunner:
         else:
             status = f"exit {code}"
             notes = [f"exit code {code}{_signal_name(code)} after {ended.seconds:.1f} s"]
-        if code != 0:
-            net = "" if self._network or isolation.kind == "none" else ", no network"
-            notes.append(isolation.description + net)
-            notes += isolation.limitations
+        if not self._introduced:
+            self._introduced = True
+            notes += [
+                isolation.description,
+                *isolation.limitations,
+                *filter(None, (isolation.remedy,)),
+            ]
+        if code != 0 and isolation.kind != "none":
+            notes.append(f"{isolation.kind} sandbox{'' if self._network else ', no network'}")
         if survivors:
             notes.append(f"could not be ended: processes {', '.join(map(str, survivors[:20]))}")
-        notes += ended.repairs
         said = await command.output.report(ended=True)
-        text = f"{said}\n[{'; '.join(notes)}]"
-        return CommandResult(text=text, is_error=code != 0, status=status)
+        warnings = "".join(f"\n[{line}]" for line in ended.repairs)
+        text = f"{said}\n[{'; '.join(notes)}]{warnings}"
+        return CommandResult(text=text, is_error=code != 0 or bool(warnings), status=status)
 
 
-def _command_words(command: str) -> tuple[bytes | str, ...]:
+def _command_words(command: str) -> tuple[str, ...]:
     try:
         line = command.encode("utf-8")
     except UnicodeEncodeError:
@@ -280,7 +303,7 @@ def _command_words(command: str) -> tuple[bytes | str, ...]:
     bash = shutil.which("bash", path=PROGRAM_PATH)
     options = ("--noprofile", "--norc") if bash else ()
     # without `--` a command that begins with a hyphen would be taken for an option
-    return (bash or "/bin/sh", *options, "-c", "--", line)
+    return (bash or "/bin/sh", *options, "-c", "--", command)
 
 
 def _resolve_directory(policy: SandboxPolicy, given: str) -> str:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-_Placeholder: TypeAlias = Literal["folder", "socket", "empty", "itself"]
+Placeholder: TypeAlias = Literal["folder", "socket", "empty", "itself"]
 
 
 class GuardedName(NamedTuple):
@@ -26,7 +27,7 @@ class GuardedName(NamedTuple):
     """
 
     path: str
-    placeholder: _Placeholder
+    placeholder: Placeholder
 
 
 GUARDED_NAMES = (
@@ -40,6 +41,7 @@ GUARDED_NAMES = (
     # with another folder named here git would take its settings and hooks from there
     GuardedName(".git/commondir", "itself"),
 )
+_LOCK_SECONDS = 2.0
 _PLACEHOLDER_BYTES = {"empty": b"", "itself": b".\n"}
 
 
@@ -48,7 +50,7 @@ class HeldName(NamedTuple):
 
     path: str
     found: Literal["missing", "link", "socket", "other"]
-    placeholder: _Placeholder
+    placeholder: Placeholder
     pins: tuple[str, ...]  # folders on the way: as mounts they cannot be renamed away
     link: str = ""
 
@@ -60,12 +62,11 @@ def hold_names(
     """Keep every guarded name occupied while the block lasts.
 
     All who hold names in the same workspace share a lock on its folder; the last one removes the
-    placeholders. Nobody waits for the lock: a command may never give it back.
+    placeholders. Nobody waits long for the lock: a command may never give it back.
     """
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        with suppress(OSError):
-            fcntl.flock(folder, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        _share_lock(folder)
         made: set[str] = set()
         held = tuple(dict.fromkeys(_hold_name(root, guard, made) for guard in guards))
         try:
@@ -82,6 +83,16 @@ def hold_names(
                     _remove_placeholder(name, made)
     finally:
         os.close(folder)
+
+
+def _share_lock(folder: int) -> None:
+    """Share the lock; who has it alone is removing placeholders, which takes no time."""
+    until = time.monotonic() + _LOCK_SECONDS
+    while time.monotonic() < until:
+        with suppress(OSError):
+            fcntl.flock(folder, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return
+        time.sleep(0.005)
 
 
 def _hold_name(root: str, guard: GuardedName, made: set[str]) -> HeldName:
