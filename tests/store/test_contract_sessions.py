@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from recollect import Entry
-from recollect.entries import Title
+from recollect.entries import Source, Title
 from recollect.errors import AmbiguousId, BadInput, HeadMoved, UnknownEntry, UnknownSession
 from recollect.store.contract import Store
-from recollect.store.ids import now
+from recollect.store.ids import derived_id, now
 from recollect.testing import model, user
 from tests.store.stories import Play, grown, texts
 
@@ -165,5 +165,21 @@ def test_any_unambiguous_prefix_of_an_id_is_accepted(play: Play[None]) -> None:
         assert await store.entry(entries[0].id[:20]) == (session, entries[0])
         with pytest.raises(UnknownEntry):
             await store.entry("ffff")
+
+    play(story)
+
+
+def test_sources_of_sessions_that_are_imported_later_are_found_too(play: Play[None]) -> None:
+    async def story(store: Store) -> None:
+        seen: list[str] = []
+        for number in range(3):
+            derived = derived_id("a", str(number))
+            await store.create(id=derived)
+            source = Source(format="gemini", name=f"{number}.json", size=number)
+            await store.append(derived, [source, user("hi")], parent=None)
+            seen.append(derived)
+            found = await store.sources()
+            assert [found[one].name for one in seen] == [f"{n}.json" for n in range(number + 1)]
+            assert len(found) == number + 1
 
     play(story)

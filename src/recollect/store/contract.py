@@ -221,11 +221,12 @@ class Store(Protocol):
         ...
 
     async def counts(self, counter: str, entries: Iterable[str]) -> dict[str, tuple[int, ...]]:
-        """The cached token counts of these entries' parts, made by this counter."""
+        """The cached counts of these entries (tokens of their parts, messages up to them …) that
+        this counter made."""
         ...
 
     async def keep_counts(self, counter: str, counts: Mapping[str, tuple[int, ...]]) -> None:
-        """Cache token counts. The log does not depend on them."""
+        """Cache counts. The log does not depend on them."""
         ...
 
     async def search(self, query: SearchQuery) -> tuple[SearchHit, ...]:
@@ -240,5 +241,8 @@ class Store(Protocol):
     async def facts(self) -> dict[str, int | str]:
         """For people: what kind of store it is, its format, and how much it holds."""
         ...
+
+    async def check_usable(self) -> None:
+        """Raise if nothing could be read or appended now: the database is away, the file lost."""
 
     async def close(self) -> None: ...

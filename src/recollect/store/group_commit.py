@@ -21,7 +21,9 @@ from typing import Any, TypeVar, cast
 import apsw
 import msgspec
 
-from recollect.errors import CannotWrite, Damaged, RecollectError, StoreClosed
+from recollect.errors import CannotWrite, Damaged, RecollectError, StoreClosed, StoreReplaced
+from recollect.store.file_identity import FileIdentity
+from recollect.store.journal_mark import FileOverwritten
 from recollect.store.log_writer import LogWriter
 
 T = TypeVar("T")
@@ -42,8 +44,9 @@ class _PendingWrite(msgspec.Struct, eq=False):
 
 
 class GroupCommitter:
-    def __init__(self, writer: LogWriter, path: str) -> None:
+    def __init__(self, writer: LogWriter, path: str, identity: FileIdentity) -> None:
         self._writer, self._db, self._path = writer, writer.db, path
+        self._identity = identity
         self._queue: list[_PendingWrite] = []
         self._thread: ThreadPoolExecutor | None = None
         self._in_thread: asyncio.Future[None] | None = None
@@ -81,6 +84,11 @@ class GroupCommitter:
             self._last_yield = (task, now)
             await asyncio.sleep(0)
 
+    @property
+    def in_thread(self) -> bool:
+        """Whether the writer's connection is in use in the thread."""
+        return self._in_thread is not None
+
     async def run_exclusively(self, work: Callable[[LogWriter], T]) -> T:
         """Run work that makes its own transactions, in the thread, while no write is running."""
         while self._in_thread is not None:
@@ -90,6 +98,19 @@ class GroupCommitter:
     def stop_waiting(self) -> None:
         """From now on, writes that wait for another process give up soon."""
         self._close_deadline = time.monotonic() + CLOSE_TIMEOUT
+
+    def check_file(self) -> None:
+        """Raise if the file was deleted, moved, replaced or overwritten since it was opened."""
+        if not self._identity.is_unchanged():
+            raise self._identity.explain_loss()
+        if not self._writer.mark.is_in_file():
+            raise FileOverwritten
+
+    def is_file_intact(self) -> bool:
+        try:
+            return self._identity.is_unchanged() and self._writer.mark.is_in_file()
+        except (apsw.Error, RecollectError):
+            return False
 
     async def close(self) -> None:
         """Wait for a running write, and refuse new ones."""
@@ -130,7 +151,11 @@ class GroupCommitter:
     def _patiently(self, work: Callable[[LogWriter], T]) -> T:
         self._deadline = time.monotonic() + BUSY_TIMEOUT
         try:
+            self.check_file()
             return work(self._writer)
+        except FileOverwritten as error:
+            self._writer.roll_back()
+            raise self._identity.explain_loss(overwritten=True) from error
         except Exception as error:
             self._writer.roll_back()
             raise translate_error(error, self._path) from error
@@ -155,6 +180,11 @@ class GroupCommitter:
         except (apsw.BusyError, KeyboardInterrupt, SystemExit):
             self._writer.roll_back()
             raise
+        except (StoreReplaced, FileOverwritten) as error:
+            self._writer.roll_back()
+            if isinstance(error, FileOverwritten):
+                error = self._identity.explain_loss(overwritten=True)
+            _finish(batch, error)
         except Exception as error:  # noqa: BLE001 - raised in the callers of the writes
             self._writer.roll_back()
             self._journal_is_suspect = isinstance(error, apsw.IOError | apsw.FullError)
@@ -168,6 +198,8 @@ class GroupCommitter:
 
     def _run_batch(self, batch: list[_PendingWrite]) -> None:
         db = self._db
+        if self._identity.was_lost:  # once it is known, nothing more is added to what was saved
+            self.check_file()
         self._restart_journal()
         self._writer.begin()
         for pending in batch:
@@ -179,6 +211,8 @@ class GroupCommitter:
                     raise
                 pending.error = error
         self._writer.commit()
+        if not self._identity.is_unchanged():  # what went to a file without a name would be lost
+            raise self._identity.explain_loss()
         _finish(batch, None)
 
     def _restart_journal(self) -> None:

@@ -14,7 +14,7 @@ from typing import NoReturn, TypeAlias
 
 import apsw
 
-from recollect.entries import Body, Entry, Note, decode
+from recollect.entries import Body, Entry, Note, Source, decode
 from recollect.errors import BadInput, Damaged, UnknownBlob, UnknownEntry
 from recollect.store.ids import derived_id
 from recollect.store.row_encoding import (
@@ -68,6 +68,7 @@ class LogReader:
     def __init__(self, db: apsw.Connection) -> None:
         self.db = db
         self.packer = load_packer(db)
+        self.sources: dict[str, Source] = {}  # of imported sessions, as read so far
 
     def path(
         self, head: int | None, *, last: int | None = None, since: int | None = None, mark: bool

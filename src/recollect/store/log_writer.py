@@ -18,6 +18,7 @@ from recollect.entries import Body, Entry, Title, check
 from recollect.errors import AlreadyExists, BadInput, HeadMoved
 from recollect.store import row_encoding, session_rows
 from recollect.store.ids import is_id, new_id, now
+from recollect.store.journal_mark import JournalMark
 from recollect.store.log_reader import LogReader, load_packer
 from recollect.store.session_rows import Head
 from recollect.store.sql_schema import SEGMENT_BITS, SEGMENT_MASK
@@ -47,13 +48,16 @@ class LogWriter(LogReader):
         self._titled: set[str] = set()
         self._version = -1
         self._rolled_back = False
+        self.mark = JournalMark(db)
 
     def begin(self) -> None:
         self.db.execute("BEGIN IMMEDIATE")
         if self.db.data_version() != self._version or len(self._heads) > MAX_CACHED_HEADS:
             self.clear_caches()
+            self.mark.forget()
         if self._rolled_back:  # a dictionary stored by that transaction does not exist
             self.packer, self._rolled_back = load_packer(self.db), False
+        self.mark.advance()
 
     def commit(self) -> None:
         self.db.execute("COMMIT")
@@ -64,6 +68,7 @@ class LogWriter(LogReader):
         if self.db.in_transaction:
             self.db.execute("ROLLBACK")
         self.clear_caches()
+        self.mark.forget()
         self._rolled_back = True
 
     @contextmanager

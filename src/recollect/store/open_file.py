@@ -14,6 +14,7 @@ from pathlib import Path
 import apsw
 
 from recollect.errors import CannotOpen, Damaged, RecollectError
+from recollect.settings import make_private_folder
 from recollect.store import sql_schema
 from recollect.store.durable_files import publish_file, sync_directory
 from recollect.store.group_commit import BUSY_TIMEOUT
@@ -77,8 +78,7 @@ def create_database(path: Path) -> None:
             if time.time() - old.stat().st_mtime > ABANDONED_AFTER:
                 old.unlink()
     try:
-        for missing in reversed([p for p in (path.parent, *path.parents) if not p.exists()]):
-            missing.mkdir(mode=0o700, exist_ok=True)
+        make_private_folder(path.parent)
         refuse_network_filesystem(path)
         os.close(os.open(built, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
         try:

@@ -20,23 +20,34 @@ from recollect.store.store_address import default_address, hide_password, parse_
 if TYPE_CHECKING:
     from recollect.store.postgres.postgres_store import PostgresStore
 
+DEFAULT_WAIT = 30.0  # seconds, where the settings are not asked
+
 
 @overload
 def open_store(where: Path) -> AbstractAsyncContextManager[SqliteStore]: ...
 @overload
-def open_store(where: Path | str | None = None) -> AbstractAsyncContextManager[Store]: ...
-def open_store(where: Path | str | None = None) -> AbstractAsyncContextManager[Store]:
-    """Open the store at `where` (by default the user's own), and close it at the end."""
+def open_store(
+    where: Path | str | None = None, *, wait: float | None = None
+) -> AbstractAsyncContextManager[Store]: ...
+def open_store(
+    where: Path | str | None = None, *, wait: float | None = None
+) -> AbstractAsyncContextManager[Store]:
+    """Open the store at `where` (by default the user's own), and close it at the end. A database
+    that is away may take `wait` seconds to come back (by default as the settings say)."""
     address = default_address(load_settings().store) if where is None else parse_address(where)
-    return open_sqlite(address) if isinstance(address, Path) else open_database(address)
+    if isinstance(address, Path):
+        return open_sqlite(address)
+    return open_database(address, load_settings().store_wait if wait is None else wait)
 
 
-def open_database(url: str) -> AbstractAsyncContextManager[PostgresStore]:
+def open_database(
+    url: str, wait: float = DEFAULT_WAIT
+) -> AbstractAsyncContextManager[PostgresStore]:
     check_driver(url)
     # late: psycopg is an extra, and takes 100 ms to load
     from recollect.store.postgres.postgres_store import open_postgres
 
-    return open_postgres(url)
+    return open_postgres(url, patience=wait)
 
 
 def check_driver(url: str) -> None:

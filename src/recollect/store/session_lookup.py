@@ -18,7 +18,7 @@ from recollect.entries import Entry, Source
 from recollect.errors import AmbiguousId, UnknownEntry, UnknownSession
 from recollect.store import session_rows
 from recollect.store.contract import Project, SessionInfo
-from recollect.store.ids import is_prefix, normalize_id
+from recollect.store.ids import is_id, is_prefix, normalize_id
 from recollect.store.log_reader import LogReader
 from recollect.store.session_rows import find_project, path_from_bytes
 from recollect.store.sql_schema import SEGMENT_BITS, SEGMENT_MASK
@@ -30,14 +30,15 @@ SHORT_BYTES = 4  # of an id's end, for a short id: 8 digits
 MAX_CANDIDATES = 9
 _BATCH = 5_000  # of the ids that one scan looks for
 
-# `used` is the latest end of all segments: a rewind, or a branch that an import adds, gives the
-# session a new and empty segment, but takes nothing back
-_SESSIONS = f"""
-SELECT s.id, s.title, s.created, s.trashed, s.owner, p.path, l.depth, l.line, t.key, t.id,
+# when a session was used: the latest end of all its segments. A rewind, or a branch that an import
+# adds, gives the session a new and empty segment, but takes nothing back
+_USED = f"""max(s.created, coalesce(
   (SELECT max((SELECT e.time FROM entries e
     WHERE e.key > m.line << {SEGMENT_BITS} AND e.key <= (m.line << {SEGMENT_BITS} | {SEGMENT_MASK})
-    ORDER BY e.key DESC LIMIT 1)) FROM lines m WHERE m.session = s.session),
-  f.id
+    ORDER BY e.key DESC LIMIT 1)) FROM lines m WHERE m.session = s.session), 0))"""  # noqa: S608
+_SESSIONS = f"""
+SELECT s.id, s.title, s.created, s.trashed, s.owner, p.path, l.depth, l.line, t.key, t.id,
+  {_USED}, f.id
 FROM sessions s
 JOIN lines l ON l.line = (SELECT max(line) FROM lines WHERE session = s.session)
 LEFT JOIN projects p ON p.project = s.project
@@ -59,7 +60,7 @@ def _session_info(row: Iterable[Any]) -> SessionInfo:
         head=head.hex() if head else None,
         entries=depth + (key & SEGMENT_MASK) if in_segment else depth,
         created=created,
-        used=created if used is None else max(created, used),
+        used=used,
         project=None if path is None else path_from_bytes(path),
         trashed=trashed,
         forked_from=forked.hex() if forked else None,
@@ -87,14 +88,27 @@ def list_sessions(db: apsw.Connection, wanted: SessionList) -> tuple[SessionInfo
         where, given = where + " AND s.project = ?", [number]
     if wanted.owner is not None:
         where, given = where + " AND s.owner = ?", [*given, wanted.owner]
+    if wanted.limit is not None or wanted.before is not None:
+        where, given = _one_page(db, wanted, where, given)
     found = [_session_info(row) for row in db.execute(_SESSIONS + where, given)]
     found.sort(key=_order, reverse=True)
+    return tuple(found)
+
+
+def _one_page(
+    db: apsw.Connection, wanted: SessionList, where: str, given: list[Any]
+) -> tuple[str, list[Any]]:
+    """The condition for a page alone: of the others nothing is read but when they were used."""
+    after, order = "", "ORDER BY used DESC, s.created DESC, s.id DESC LIMIT ?"
     if wanted.before is not None:
         used, last = wanted.before
         query = "SELECT created FROM sessions WHERE session = ?"
         ((created,),) = db.execute(query, (session_rows.session_number(db, last),))
-        found = [each for each in found if _order(each) < (used, created, last)]
-    return tuple(found[: wanted.limit])
+        after = " AND (used, s.created, s.id) < (?, ?, ?)"
+        given = [*given, used, created, bytes.fromhex(last)]
+    page = f"SELECT s.session, {_USED} AS used FROM sessions s{where}{after} {order}"  # noqa: S608
+    limit = -1 if wanted.limit is None else wanted.limit
+    return f" WHERE s.session IN (SELECT session FROM ({page}))", [*given, limit]  # noqa: S608
 
 
 def _order(session: SessionInfo) -> tuple[int, int, str]:
@@ -107,25 +121,31 @@ def session_by_number(db: apsw.Connection, number: int) -> SessionInfo:
 
 def session_by_id(db: apsw.Connection, given: str) -> SessionInfo:
     """The session with this id, or with the only id that begins or ends like this."""
+    if is_id(whole := normalize_id(given)):
+        rows = list(db.execute(_SESSIONS + " WHERE s.id = ?", (bytes.fromhex(whole),)))
+        if rows:
+            return _session_info(rows[0])
     found = list(islice(_matches(db, "sessions", given), MAX_CANDIDATES))
     return session_by_number(db, _only(db, found, given, UnknownSession(given)))
 
 
 def read_sources(reader: LogReader) -> dict[str, Source]:
     """The first source of each session whose id was derived: it is the first entry of a segment
-    that continues nothing."""
+    that continues nothing. It never changes, so each is read once by a reader."""
     query = f"""
     SELECT s.id, e.key FROM sessions s
     JOIN lines l ON l.session = s.session AND l.base IS NULL
     JOIN entries e ON e.key = (l.line << {SEGMENT_BITS} | 1)
     WHERE substr(hex(s.id), 13, 1) = '8'
     """  # noqa: S608 - the number is a constant
-    found: dict[str, Source] = {}
+    found = reader.sources
     for raw_id, key in list(reader.db.execute(query)):
+        if raw_id.hex() in found:
+            continue
         (entry,) = reader.path(key, last=1, mark=True)
         if isinstance(entry.body, Source):
-            found.setdefault(raw_id.hex(), entry.body)
-    return found
+            found[raw_id.hex()] = entry.body
+    return dict(found)
 
 
 def entry_by_id(reader: LogReader, given: str, session: str | None) -> tuple[SessionInfo, Entry]:

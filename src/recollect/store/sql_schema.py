@@ -10,11 +10,12 @@ the segment is empty.
 Rows outside the hash chain (sessions, segments, projects) carry a checksum of their fields in the
 column `seal`. Project names are bytes, because file names need not be text. A dictionary is stored
 twice, because every entry compressed with it depends on it. `counts` and `search` are derived from
-the log and can be rebuilt.
+the log and can be rebuilt. `journal` binds the write-ahead log to this file (see `journal_mark`).
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import apsw
@@ -23,9 +24,10 @@ from recollect.errors import CannotOpen, Damaged, NewerStore
 from recollect.store.row_encoding import row_checksum
 
 APPLICATION_ID = 0x7265636F  # "reco"
-FORMAT = 3
+FORMAT = 4
 SEGMENT_BITS = 24
 SEGMENT_MASK = (1 << SEGMENT_BITS) - 1
+MARK_BYTES = 16  # "reco", 8 random ones, a counter; see `journal_mark`
 
 _TABLES = """
 CREATE TABLE recollect(
@@ -125,12 +127,19 @@ def _add_owners(db: apsw.Connection) -> None:
         db.execute(update, (renewed, number))
 
 
+def _add_journal_mark(db: apsw.Connection) -> None:
+    db.execute("CREATE TABLE journal(mark BLOB NOT NULL)")
+    mark = APPLICATION_ID.to_bytes(4, "big") + os.urandom(MARK_BYTES - 8) + bytes(4)
+    db.execute("INSERT INTO journal VALUES (?)", (mark,))
+
+
 # One step for each format: _STEPS[n] brings a file of format n to format n + 1. A released step
 # never changes; a new format is a new step at the end.
 _STEPS: tuple[Callable[[apsw.Connection], None], ...] = (
     _create_format_1,
     _add_token_counts,
     _add_owners,
+    _add_journal_mark,
 )
 
 

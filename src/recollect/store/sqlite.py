@@ -1,15 +1,13 @@
 """The store in one SQLite file. `open_sqlite` is the way in.
 
-Reads run in a thread with a connection of their own, so they never wait for a writer; writes go
-through the `GroupCommitter`. The search index is updated in the background, within seconds.
+Reads go through `ReadTransactions`, so they never wait for a writer; writes go through the
+`GroupCommitter`. The search index is updated in the background, within seconds.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -21,7 +19,6 @@ from recollect.errors import (
     BadInput,
     HeadMoved,
     RecollectError,
-    StoreClosed,
     TooLarge,
     UnknownBlob,
     UnknownEntry,
@@ -37,13 +34,16 @@ from recollect.store.contract import (
     SessionInfo,
 )
 from recollect.store.exchange_rows import read_counterparts
+from recollect.store.file_identity import FileIdentity, close_connections
 from recollect.store.full_text_search import search_entries
 from recollect.store.group_commit import GroupCommitter, translate_error
 from recollect.store.ids import is_id, new_id, now
 from recollect.store.index_maintenance import IndexMaintenance
+from recollect.store.journal_mark import set_aside_foreign_journal
 from recollect.store.log_reader import LogReader
 from recollect.store.log_writer import LogWriter, PreparedEntry, prepare_entries
-from recollect.store.open_file import connect_to_store, open_database
+from recollect.store.open_file import open_database
+from recollect.store.read_transactions import ReadTransactions
 from recollect.store.session_lookup import (
     SessionList,
     entry_by_id,
@@ -66,12 +66,12 @@ class SqliteStore:
 
     def __init__(self, path: Path) -> None:
         self.file, self.address, self.closed = path, str(path), False
+        # for the user: what opening found and repaired
+        self.warnings: list[str] = set_aside_foreign_journal(path)
         self._expected_frames = wal_journal.committed_frames(path)
-        self._writer = writer = _open_writer(path)
-        self._commit = GroupCommitter(writer, str(path))
-        self._readers = ThreadPoolExecutor(1, thread_name_prefix="recollect-reader")
-        self._reader: LogReader | None = None
-        self.warnings: list[str] = []  # for the user: what opening found and repaired
+        self._writer, identity = _open_writer(path)
+        self._commit = GroupCommitter(self._writer, str(path), identity)
+        self._read = ReadTransactions(path, self._writer.db, self._commit)
         self._maintenance = IndexMaintenance(self._commit, self.warnings)
         self._watch = AppendWatch(
             lambda sessions, version: self._read(lambda r: read_heads(r, sessions, version))
@@ -117,7 +117,13 @@ class SqliteStore:
         )
         return await self._read(lambda r: list_sessions(r.db, wanted))
 
+    async def check_usable(self) -> None:
+        await self._commit.run_exclusively(lambda _: None)  # looks at the file first
+        await self.sessions(limit=1)
+
     async def session(self, given: str) -> SessionInfo:
+        if is_id(given):
+            return await self._read.look_up(lambda db: session_by_id(db, given))
         return await self._read(lambda r: session_by_id(r.db, given))
 
     async def entry(self, given: str, *, session: str | None = None) -> tuple[SessionInfo, Entry]:
@@ -330,7 +336,7 @@ class SqliteStore:
         return await self._read(lambda r: read_facts(r.db, self.file))
 
     async def close(self) -> None:
-        self.closed = True
+        self.closed = self._read.closed = True
         self._watch.notify_all()
         await self._maintenance.stop()
         self._commit.stop_waiting()
@@ -339,36 +345,15 @@ class SqliteStore:
                 await self._commit.run_exclusively(search_index.index_all)
         finally:
             await self._commit.close()
-            self._readers.shutdown()
-            if self._reader is not None:
-                self._reader.db.close()
-            self._writer.db.close()
-
-    async def _read(self, work: Callable[[LogReader], T]) -> T:
-        if self.closed:
-            raise StoreClosed(str(self.file))
-        return await asyncio.get_running_loop().run_in_executor(
-            self._readers, self._read_in_transaction, work
-        )
-
-    def _read_in_transaction(self, work: Callable[[LogReader], T]) -> T:
-        try:
-            if self._reader is None:
-                self._reader = LogReader(connect_to_store(self.file))
-            db = self._reader.db
-            db.execute("BEGIN")
-            try:
-                return work(self._reader)
-            finally:
-                db.execute("ROLLBACK")
-        except Exception as error:
-            raise translate_error(error, str(self.file), reading=True) from error
+            used = [self._writer.db, *self._read.stop()]
+            close_connections(used, checkpoint=self._commit.is_file_intact())
+            self._writer.mark.close()
 
 
-def _open_writer(path: Path) -> LogWriter:
+def _open_writer(path: Path) -> tuple[LogWriter, FileIdentity]:
     db = open_database(path)
     try:
-        return LogWriter(db)
+        return LogWriter(db), FileIdentity(path, db)
     except Exception as error:
         db.close()
         raise translate_error(error, str(path), reading=True) from error

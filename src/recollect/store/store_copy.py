@@ -9,6 +9,7 @@ session is read back from the target and compared by number and hash of its entr
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 
@@ -71,7 +72,7 @@ async def copy_store(source: Store, target: Store, progress: ReportCopy) -> Copy
         try:
             copied.append(await _copy_session(source, target, info))
         except RecollectError as error:
-            failed.append(_failure(info.id, error))
+            failed.append(_failure(info.id, error, source))
     contents, new_contents = await _copy_contents(source, target, progress)
     for number, each in enumerate(copied):
         progress(CopyProgress("comparing sessions", number, len(copied)))
@@ -90,7 +91,11 @@ async def copy_store(source: Store, target: Store, progress: ReportCopy) -> Copy
     )
 
 
-def _failure(session: str, error: RecollectError) -> NotCopied:
+def _failure(session: str, error: RecollectError, source: Store) -> NotCopied:
+    if isinstance(error, Damaged) and "://" not in source.address:  # only a file can be repaired
+        doctor = f"recollect doctor --repair --store {shlex.quote(source.address)}"
+        then = "puts what is damaged into quarantine; then the same command copies the rest"
+        return NotCopied(session, f"{error.what}; `{doctor}` {then}")
     if isinstance(error, StoreError) and not isinstance(error, Damaged):
         raise error  # the store itself fails, and would for the next session
     return NotCopied(session, str(error))

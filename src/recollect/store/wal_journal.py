@@ -14,11 +14,12 @@ import shutil
 import struct
 import time
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import apsw
 
 _HEADER, _FRAME = 32, 24
+_PAGE_END = 16  # bytes
 _MAGIC = (0x377F0682, 0x377F0683)
 
 
@@ -52,6 +53,48 @@ def _count(file: BinaryIO, size: int) -> int:
     if magic in _MAGIC and _header_is_valid(header):
         return commits.get(header[16:24], 0)
     return max(commits.values(), default=0)
+
+
+class JournalPages(NamedTuple):
+    """What the committed frames of a journal hold, as far as it tells whose they are."""
+
+    committed: int
+    last_bytes: tuple[bytes, ...]  # of each page, in order
+    first_page: bytes  # its beginning, in its newest version; empty if the journal has none
+
+
+def read_journal_pages(path: Path) -> JournalPages | None:
+    """None if there is no journal, or none with an intact header."""
+    try:
+        with journal_path(path).open("rb") as file:
+            header = file.read(_HEADER)
+            if len(header) < _HEADER or not _header_is_valid(header):
+                return None
+            size = int.from_bytes(header[8:12], "big")
+            return _read_pages(file, 65_536 if size == 1 else size, header[16:24])
+    except OSError:
+        return None
+
+
+def _read_pages(file: BinaryIO, size: int, salts: bytes) -> JournalPages:
+    last, first_page, committed, number = [], b"", 0, 0
+    at = _HEADER
+    while True:
+        file.seek(at)
+        frame = file.read(_FRAME)
+        if len(frame) < _FRAME or frame[8:16] != salts:
+            break
+        file.seek(at + _FRAME + size - _PAGE_END)
+        last.append(file.read(_PAGE_END))
+        if len(last[-1]) < _PAGE_END:
+            break
+        number += 1
+        if frame[:4] == b"\0\0\0\1":
+            file.seek(at + _FRAME)
+            first_page = file.read(100)
+        committed = number if frame[4:8] != b"\0\0\0\0" else committed
+        at += _FRAME + size
+    return JournalPages(committed, tuple(last[:committed]), first_page)
 
 
 def _header_is_valid(header: bytes) -> bool:

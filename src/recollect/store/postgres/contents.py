@@ -38,11 +38,13 @@ async def read_entry(db: Connection, place: EntryPlace) -> Entry:
     return (await read_last(db, place, 1))[0]
 
 
-async def read_sources(db: Connection) -> dict[str, Source]:
+async def read_sources(db: Connection, known: Mapping[str, Source]) -> dict[str, Source]:
     """The first source of each session whose id was derived: it is the first entry of a segment
-    that continues nothing."""
-    found: dict[str, Source] = {}
+    that continues nothing. It never changes, so those that are `known` are not read."""
+    found = dict(known)
     for session, tree, segment in await (await db.execute(_SOURCES, binary=True)).fetchall():
+        if session.hex() in known:
+            continue
         entry = await read_entry(db, EntryPlace(tree, segment, 1))
         if isinstance(entry.body, Source):
             found.setdefault(session.hex(), entry.body)

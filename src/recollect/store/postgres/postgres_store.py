@@ -94,6 +94,9 @@ class PostgresStore(StoredContents):
         await self._change(lambda db, again: session_changes.create(db, new, project, again=again))
         return await self.session(new.id)
 
+    async def check_usable(self) -> None:
+        await self.sessions(limit=1)
+
     async def sessions(
         self,
         *,

@@ -26,13 +26,16 @@ class StoredContents:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.address, self.closed = database.address, False
+        self._sources: dict[str, Source] = {}  # as read so far
 
     async def counterparts(self, entry: Entry) -> tuple[Entry, ...]:
         place = await self._read(lambda db: find_place(db, raw_id(entry.id)))
         return () if place is None else await self._index().counterparts(place, entry)
 
     async def sources(self) -> dict[str, Source]:
-        return await self._read(contents.read_sources)
+        known = self._sources
+        self._sources = await self._read(lambda db: contents.read_sources(db, known))
+        return self._sources
 
     async def short_session_ids(self, ids: Iterable[str]) -> dict[str, str]:
         given = list(ids)

@@ -8,19 +8,23 @@ meantime is not touched: entries that would have stood there go to quarantine.
 
 from __future__ import annotations
 
+import shlex
+from contextlib import closing
 from pathlib import Path
 
 from recollect.errors import Damaged
 from recollect.store import row_encoding
 from recollect.store.log_reader import segment_bounds
 from recollect.store.log_writer import LogWriter
+from recollect.store.open_file import connect_to_store
 from recollect.store.recovery.integrity_checks import Finding
-from recollect.store.recovery.quarantine import quarantine_data
+from recollect.store.recovery.quarantine import quarantine_data, repair_rows
 from recollect.store.recovery.raw_pages import RawPages, SqlValue
 from recollect.store.recovery.salvage import (
     collect_rows,
     describe_place,
     insert_row,
+    rebuild_store,
     restore_misplaced_rows,
     restore_missing_bases,
 )
@@ -30,6 +34,26 @@ from recollect.store.sql_schema import SEGMENT_BITS
 def damaged_journals(path: Path) -> list[Path]:
     """The copies that have not been read yet."""
     return sorted(path.parent.glob(f"{path.name}-wal.damaged-*"))
+
+
+def orphaned_journals(path: Path) -> list[Path]:
+    """Journals of other databases that were not applied, and have not been read yet."""
+    found = path.parent.glob(f"{path.name}-wal.orphaned-*")
+    return sorted(aside for aside in found if aside.suffix != ".shm")
+
+
+def rescue_orphan(path: Path, journal: Path) -> Finding:
+    """Save what a journal of another database holds to a store of its own: its rows may have the
+    numbers of other sessions here."""
+    what, number = f"the journal {journal.name} of another database", journal.name.split("-")[-1]
+    saved = path.with_name(f"{path.name}.saved-{number}")
+    saved.unlink(missing_ok=True)
+    counts = rebuild_store(path.with_name(f".{path.name}.none"), saved, journal)
+    with closing(connect_to_store(saved)) as db:  # a journal has no page that it did not change
+        repair_rows(LogWriter(db), lambda _: None)
+    copy = f"recollect store copy {shlex.quote(str(saved))} {shlex.quote(str(path))}"
+    then = f"`{copy}` adds them to this store"
+    return Finding(what=what, place="journal", repaired=f"{counts} saved as {saved.name}; {then}")
 
 
 def rescue_journal(writer: LogWriter, path: Path, journal: Path) -> Finding:

@@ -45,9 +45,9 @@ _SESSION_FIELDS = 6  # of a session's row before format 3, its checksum last
 _MISPLACED = 1 << 61  # above the keys of any segment
 
 
-def rebuild_store(path: Path, fresh: Path) -> str:
+def rebuild_store(path: Path, fresh: Path, journal: Path | None = None) -> str:
     """Write a new store to `fresh`; returns a phrase that says what was saved."""
-    found = collect_rows(RawPages(path, journal_path(path)))
+    found = collect_rows(RawPages(path, journal or journal_path(path)))
     with closing(open_database(fresh)) as db:
         db.pragma("foreign_keys", "off")  # in a broken file anything may be missing
         db.execute("BEGIN IMMEDIATE")
@@ -61,8 +61,14 @@ def rebuild_store(path: Path, fresh: Path) -> str:
         _restore_sessions(reader)
         mark_all_pending(db)
         db.execute("COMMIT")
-    counts = (f"{len(found[t])} {t}" for t in ("sessions", "entries", "blobs"))
-    return ", ".join(counts).replace("blobs", "contents")
+        tables = {"sessions": "sessions", "entries": "entries", "blobs": "contents"}
+        counts = (f"{_count(db, table)} {name}" for table, name in tables.items())
+        return ", ".join(counts)
+
+
+def _count(db: apsw.Connection, table: str) -> int:
+    [(number,)] = db.execute(f"SELECT count(*) FROM {table}")  # noqa: S608 - our own names
+    return int(number)
 
 
 def insert_row(db: apsw.Connection, table: str, key: int, values: list[SqlValue]) -> None:

@@ -8,6 +8,7 @@ broken, a new file is built from every row that can still be read and the old fi
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import time
 from collections.abc import Callable
@@ -19,7 +20,9 @@ import apsw
 import msgspec
 
 from recollect.errors import CannotOpen, Damaged, NewerStore, RecollectError
+from recollect.settings import is_open_to_others
 from recollect.store.durable_files import sync_directory
+from recollect.store.journal_mark import set_aside_foreign_journal
 from recollect.store.log_writer import LogWriter
 from recollect.store.open_file import connect_to_store
 from recollect.store.recovery import integrity_checks, journal_rescue, quarantine, salvage
@@ -47,9 +50,10 @@ class DoctorReport(msgspec.Struct, frozen=True):
 
 def examine_store(path: Path, progress: ReportProgress = _silent) -> DoctorReport:
     """What is wrong with the store at `path`, and how large it is. Changes nothing."""
+    set_aside_foreign_journal(path)  # or SQLite would apply it
     if not path.exists() or (path.stat().st_size == 0 and not journal_path(path).exists()):
-        facts = {"store": "there is none yet; the first session creates it"}
-        return DoctorReport(str(path), (), facts)
+        facts = {"store": _describe_missing(path)}
+        return DoctorReport(str(path), tuple(_asides(path)), facts)
     expected = committed_frames(path)
     try:
         db = connect_to_store(path)
@@ -62,10 +66,7 @@ def examine_store(path: Path, progress: ReportProgress = _silent) -> DoctorRepor
         report_lost_frames(path, db, expected)
         findings = integrity_checks.check_structure(db)
         is_broken = bool(findings)
-        findings += [
-            Finding(what=f"a damaged journal was saved as {aside.name}", place="journal")
-            for aside in journal_rescue.damaged_journals(path)
-        ]
+        findings += _asides(path)
         if not is_broken:
             findings += integrity_checks.check_contents(LogWriter(db), progress)
         facts = _file_facts(path) | count_contents(db)
@@ -81,7 +82,9 @@ def repair_store(path: Path, progress: ReportProgress = _silent) -> DoctorReport
     before = examine_store(path, progress)
     if not before.findings:
         return before
-    done = []
+    done = [_rescue_orphan(path, aside) for aside in journal_rescue.orphaned_journals(path)]
+    if not path.exists():
+        return DoctorReport(str(path), tuple(done), before.facts)
     if any(finding.place == "structure" for finding in before.findings):
         progress("building a new file from every readable row")
         done.append(_rebuild(path))
@@ -91,6 +94,25 @@ def repair_store(path: Path, progress: ReportProgress = _silent) -> DoctorReport
         done += quarantine.repair_rows(writer, progress)
     after = examine_store(path, progress)
     return DoctorReport(str(path), (*done, *after.findings), after.facts)
+
+
+def _asides(path: Path) -> list[Finding]:
+    damaged = "a damaged journal was saved as"
+    orphaned = "a journal that does not belong to this file was not applied, but kept as"
+    return [
+        *(_aside(damaged, aside) for aside in journal_rescue.damaged_journals(path)),
+        *(_aside(orphaned, aside) for aside in journal_rescue.orphaned_journals(path)),
+    ]
+
+
+def _aside(what: str, aside: Path) -> Finding:
+    return Finding(what=f"{what} {aside.name}", place="journal")
+
+
+def _rescue_orphan(path: Path, aside: Path) -> Finding:
+    finding = journal_rescue.rescue_orphan(path, aside)
+    aside.rename(aside.with_name(aside.name.replace("orphaned-", "rescued-")))
+    return finding
 
 
 def _rescue(writer: LogWriter, path: Path, aside: Path) -> Finding:
@@ -135,6 +157,28 @@ def _file_facts(path: Path) -> dict[str, Any]:
         "format": FORMAT,
         "bytes_on_disk": file_bytes(path),
         "bytes_free_on_disk": shutil.disk_usage(path.parent).free,
-        "permissions": f"{path.stat().st_mode & 0o777:04o}",
-        "put_aside": sorted(p.name for p in path.parent.glob(f"{path.name}*damaged-*")),
+        "permissions": _describe_mode(path, 0o600),
+        "folder_permissions": _describe_mode(path.parent, 0o700),
+        "put_aside": [
+            name for kind in ("damaged", "orphaned", "saved") for name in _kept(path, kind)
+        ],
     }
+
+
+def _describe_missing(path: Path) -> str:
+    if not (saved := _kept(path, "saved")):
+        return "there is none yet; the first session creates it"
+    newest = shlex.quote(str(path.with_name(saved[-1])))
+    copy = f"recollect store copy {newest} {shlex.quote(str(path))}"
+    return f"there is none, but what one held was saved; `{copy}` brings it back"
+
+
+def _kept(path: Path, kind: str) -> list[str]:
+    return sorted(aside.name for aside in path.parent.glob(f"{path.name}*{kind}-*"))
+
+
+def _describe_mode(path: Path, private: int) -> str:
+    mode = f"{path.stat().st_mode & 0o777:04o}"
+    if not is_open_to_others(path):
+        return mode
+    return f"{mode}: open to other users; `chmod {private:o} {path}` closes it"
