@@ -17,7 +17,6 @@ from recollect.transcripts.format_table import (
     EXPORT_FORMATS,
     FORMATS,
     TranscriptFormat,
-    read_transcript,
     writer_of,
 )
 from recollect.transcripts.json_patch import json_equal
@@ -25,6 +24,7 @@ from recollect.transcripts.session_export import export_session
 from recollect.transcripts.session_import import import_file
 from recollect.transcripts.tolerant_json import parse_records
 from tests.transcripts.file_builders import SAMPLES, messages_of
+from tests.transcripts.whole_files import read_transcript
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "mirrors.md"
 every = pytest.mark.parametrize("row", FORMATS, ids=lambda row: row.name)

@@ -16,8 +16,8 @@ from recollect.store.contract import Store
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import model
 from recollect.transcripts.json_patch import json_equal
-from recollect.transcripts.original_files import CHUNK_BYTES, load_original
 from recollect.transcripts.session_import import import_file
+from recollect.transcripts.source_file import CHUNK_BYTES
 from tests.transcripts.file_builders import (
     ONE,
     THREE,
@@ -36,6 +36,7 @@ from tests.transcripts.file_builders import (
     user_record,
     with_store,
 )
+from tests.transcripts.whole_files import load_original
 
 
 async def sources(store: Store, session: str) -> list[Entry]:

@@ -13,7 +13,6 @@ import pytest
 
 from recollect.errors import CannotImport
 from recollect.store.open_store import open_store
-from recollect.transcripts.format_table import read_transcript
 from recollect.transcripts.session_export import export_session
 from recollect.transcripts.session_import import import_file
 from recollect.transcripts.transcript import Transcript
@@ -31,6 +30,7 @@ from tests.transcripts.file_builders import (
     tool_call,
     user_record,
 )
+from tests.transcripts.whole_files import read_transcript
 
 HEAD = {"sessionId": "G", "projectHash": "h"}
 USER = json.dumps(line("u1", None, "user", "hi")).encode()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,10 +24,11 @@ from recollect.cli.store_access import abbreviate_home, use_runtime
 from recollect.errors import RecollectError, StoreError, UnknownFormat
 from recollect.runtime.runtime import Runtime
 from recollect.store.store_address import StoreAddress
-from recollect.transcripts.import_result import ImportResult
+from recollect.transcripts.import_result import ImportProgress, ImportResult
 from recollect.transcripts.session_files import find_session_files
 
 MAX_PROBLEMS = 5
+_LINE_EVERY = 10.0  # seconds
 MAX_WARNINGS = 10
 MAX_NAMED = 10  # files in no known format
 
@@ -178,9 +181,7 @@ async def _import(
 ) -> ImportResult | RecollectError | OSError:
     """Import one file, or return what is wrong: an error does not stop the other imports."""
 
-    def progress(done: int, total: int) -> None:
-        show_status(f"{counter}{path.name}  {100 * done // max(total, 1)} %")
-
+    progress = _show_progress(f"{counter}{path.name}")
     try:
         progress(0, 1)
         return await runtime.import_file(path, progress)
@@ -190,6 +191,21 @@ async def _import(
         return error
     finally:
         show_status("")
+
+
+def _show_progress(name: str) -> ImportProgress:
+    """A bar on a terminal; elsewhere a line now and then, if it takes long."""
+    said = time.monotonic()
+
+    def show(done: int, total: int) -> None:
+        nonlocal said
+        percent = 100 * done // max(total, 1)
+        show_status(f"{name}  {'█' * (percent // 5):<20} {percent} %")
+        if not sys.stderr.isatty() and time.monotonic() - said > _LINE_EVERY:
+            said = time.monotonic()
+            print_note(f"{name}: {percent} %")
+
+    return show
 
 
 def _outcome_document(outcome: _Outcome) -> dict[str, object]:

@@ -68,7 +68,7 @@ def _parse_part(item: object) -> Part:
     kind = item.get("type")
     found: Part | None = None
     if kind in _BLOCKS:
-        (found,) = parse_blocks([item], {})
+        (found,) = parse_blocks([item], lambda _: "")
     elif kind in _SHAPES:
         found = decode_part(item)
     elif "type" not in item and isinstance(text := item.get("text"), str):

@@ -50,6 +50,7 @@ from recollect.transcripts.record_format import (
     results_by_call,
     with_results,
 )
+from recollect.transcripts.record_source import RecordSource
 from recollect.transcripts.session_file_format import SessionFileFormat, safe_file_name
 from recollect.transcripts.timestamps import format_zoneless, parse_time, to_datetime
 from recollect.transcripts.transcript import ImportProblem, Transcript, report_non_objects
@@ -195,9 +196,9 @@ def detect(value: Json) -> bool:
     return about_session and isinstance(value.get("messages"), list)
 
 
-def read(records: Sequence[tuple[int, Json]]) -> Transcript:
-    whole_file = (value for _, value in records if isinstance(value.get("messages"), list))
-    return read_object(next(whole_file))
+def read(records: RecordSource) -> Transcript:
+    found = (value for _, value in records.load_all())
+    return read_object(next(value for value in found if isinstance(value.get("messages"), list)))
 
 
 def read_object(value: Json) -> Transcript:

@@ -116,7 +116,7 @@ def _same_content(ours: Body, theirs: Body) -> bool:
     return type(ours) is type(theirs)
 
 
-def _new_description(transcript: Transcript, held: Mapping[str, Entry]) -> list[tuple[str, Body]]:
+def describe_session(transcript: Transcript, held: Mapping[str, Entry]) -> list[tuple[str, Body]]:
     """The title and the notes that the session lacks, with the ids of their entries; not a note
     that says only what another note of the session says already."""
     format_, ids = transcript.format, (transcript.format, transcript.session)
@@ -159,7 +159,7 @@ def _missing(
         spine.add(source.id)
         last = source.id if fork == transcript.leaf else transcript.leaf
     time = transcript.updated
-    for id_, body in _new_description(transcript, held):
+    for id_, body in describe_session(transcript, held):
         entries.append(Entry(id_, last, time, body))
         spine.add(id_)
         last = id_

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from recollect.codecs.foreign_json import read_count
 
 Json: TypeAlias = dict[str, Any]
+_CANONICAL = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
 
 
 def string_or_empty(value: object) -> str:
@@ -61,4 +62,4 @@ def decode_base64(value: object) -> bytes | None:
 
 def canonical_json(value: Json) -> str:
     """The same text for the same value; ids are derived from it, so it must never change."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return _CANONICAL(value)

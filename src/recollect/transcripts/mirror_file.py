@@ -24,6 +24,7 @@ from typing import NamedTuple
 import msgspec
 
 from recollect.entries import Entry
+from recollect.settings import make_private_folder
 from recollect.store.contract import SessionInfo
 from recollect.store.durable_files import publish_file, sync_directory, write_durably
 from recollect.store.ids import derived_id
@@ -64,8 +65,7 @@ def write_mirror_file(
 ) -> WrittenMirror:
     """`as_of`: nanoseconds since 1970, before anything was read."""
     _, names, data = writer.compose(session, path)
-    for missing in reversed([each for each in (folder, *folder.parents) if not each.exists()]):
-        missing.mkdir(mode=0o700, exist_ok=True)
+    make_private_folder(folder)
     own = folder / f".{derived_id('mirror', writer.records.name, session.id)}"
     temporary = own.with_suffix(".tmp")
     with _locked(own.with_suffix(".claim")) as lock:

@@ -7,12 +7,19 @@ of somebody else, whatever ids it claims.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
-from recollect.entries import Note
+from recollect.entries import Entry, Note
 from recollect.store.ids import derived_id
-from recollect.transcripts.record_format import rename_entries
-from recollect.transcripts.transcript import Transcript, TranscriptBundle
+from recollect.transcripts.record_format import rename_entries, rename_entry
+from recollect.transcripts.transcript import (
+    EntryRun,
+    EntryStream,
+    Transcript,
+    TranscriptBundle,
+)
 
 
 def scope_to_owner(bundle: TranscriptBundle, owner: str) -> TranscriptBundle:
@@ -27,8 +34,9 @@ def scope_to_owner(bundle: TranscriptBundle, owner: str) -> TranscriptBundle:
 
 
 def _scope(transcript: Transcript, owner: str, sessions: dict[str, str]) -> Transcript:
-    ids = {entry.id: derived_id(entry.id, "owner", owner) for entry in transcript.entries}
+    ids = {entry.id: _own_id(entry.id, owner) for entry in transcript.entries}
     renamed = rename_entries(transcript, ids)
+    stream = None if transcript.stream is None else _OwnedEntries(transcript.stream, owner)
     entries = tuple(
         msgspec.structs.replace(entry, body=_relink(entry.body, sessions))
         if isinstance(entry.body, Note)
@@ -38,8 +46,46 @@ def _scope(transcript: Transcript, owner: str, sessions: dict[str, str]) -> Tran
     notes = tuple(_relink(note, sessions) for note in renamed.notes)
     session = sessions[transcript.session]
     return msgspec.structs.replace(
-        renamed, session=session, entries=entries, notes=notes, is_own=False
+        renamed, session=session, entries=entries, notes=notes, is_own=False, stream=stream
     )
+
+
+def _own_id(id_: str, owner: str) -> str:
+    return derived_id(id_, "owner", owner)
+
+
+class _OwnedEntries:
+    """The entries of a large file with ids of an owner's own. They name none but each other."""
+
+    def __init__(self, stream: EntryStream, owner: str) -> None:
+        self._stream, self._owner = stream, owner
+
+    def __iter__(self) -> Iterator[Entry]:
+        return map(self._rename, self._stream)
+
+    def __len__(self) -> int:
+        return len(self._stream)
+
+    @property
+    def updated(self) -> int:
+        return self._stream.updated
+
+    def find_leaf(self) -> str | None:
+        leaf = self._stream.find_leaf()
+        return leaf and _own_id(leaf, self._owner)
+
+    def load(self) -> tuple[tuple[Entry, ...], str | None]:
+        entries, leaf = self._stream.load()
+        return tuple(map(self._rename, entries)), leaf and _own_id(leaf, self._owner)
+
+    def runs(self) -> list[EntryRun]:
+        return [
+            EntryRun(run.starts_path, ((self._rename(entry), size) for entry, size in run.entries))
+            for run in self._stream.runs()
+        ]
+
+    def _rename(self, entry: Entry) -> Entry:
+        return rename_entry(entry, lambda id_: _own_id(id_, self._owner))
 
 
 def _relink(note: Note, sessions: dict[str, str]) -> Note:

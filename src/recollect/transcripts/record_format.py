@@ -119,18 +119,21 @@ def rename_references(body: Json, rename: Callable[[str], str]) -> Json:
     return body | {field: change(body[field]) for field in fields if field in body}
 
 
+def rename_entry(entry: Entry, rename: Callable[[str], str]) -> Entry:
+    """With other ids for itself, its parent and the entries that it names."""
+    body = entry.body
+    if not isinstance(body, Message | UnknownBody):
+        value = entry_to_json(entry)
+        renamed = rename_references(value["body"], rename)
+        body = entry_from_json(value | {"body": renamed}).body
+    return Entry(rename(entry.id), rename(entry.parent) if entry.parent else None, entry.time, body)
+
+
 def rename_entries(transcript: Transcript, ids: Mapping[str, str]) -> Transcript:
     """With other ids for some entries, and wherever others name them."""
-
-    def change(entry: Entry) -> Entry:
-        id_, parent, body = ids.get(entry.id, entry.id), entry.parent, entry.body
-        if not isinstance(body, Message | UnknownBody):
-            value = entry_to_json(entry)
-            renamed = rename_references(value["body"], lambda name: ids.get(name, name))
-            body = entry_from_json(value | {"body": renamed}).body
-        return Entry(id_, ids.get(parent, parent) if parent else None, entry.time, body)
-
-    entries = tuple(change(entry) for entry in transcript.entries)
+    entries = tuple(
+        rename_entry(entry, lambda name: ids.get(name, name)) for entry in transcript.entries
+    )
     leaf = transcript.leaf and ids.get(transcript.leaf, transcript.leaf)
     return msgspec.structs.replace(transcript, entries=entries, leaf=leaf)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from recollect.errors import CannotImport
-from recollect.transcripts.tolerant_json import read_start
+from recollect.transcripts.source_file import read_start
 
 MAX_DEPTH = 20
 MAX_NAMES = 200_000  # looked at below one folder

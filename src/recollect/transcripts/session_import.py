@@ -17,7 +17,14 @@ from typing import NamedTuple
 import msgspec
 
 from recollect.entries import Entry
-from recollect.errors import AlreadyExists, HeadMoved, RecollectError, StoreError, UnknownSession
+from recollect.errors import (
+    AlreadyExists,
+    HeadMoved,
+    RecollectError,
+    StoreError,
+    UnknownEntry,
+    UnknownSession,
+)
 from recollect.store.contract import Project, SessionInfo, Store
 from recollect.store.ids import derived_id
 from recollect.transcripts.find_session import refuse_trashed
@@ -25,13 +32,15 @@ from recollect.transcripts.format_table import read_bundle
 from recollect.transcripts.gemini_cli.project_folder import hash_path
 from recollect.transcripts.import_plan import (
     ImportPlan,
+    describe_session,
     is_bookkeeping,
     plan_import,
     shares_history,
 )
 from recollect.transcripts.import_result import FindProject, ImportProgress, ImportResult
-from recollect.transcripts.original_files import store_original
+from recollect.transcripts.original_files import derive_source_id, store_original
 from recollect.transcripts.owned_import import scope_to_owner
+from recollect.transcripts.run_writer import RunWriter, stream_runs
 from recollect.transcripts.transcript import Transcript, TranscriptFile, path_to
 
 _ATTEMPTS = 5  # when another process writes to the same session meanwhile
@@ -77,13 +86,43 @@ async def _import_one(
     while True:
         attempt += 1
         try:
+            if file.transcript.stream is not None and await _is_known(store, file.transcript):
+                if await _is_complete(store, file):
+                    return _describe_result(file, file.transcript.session, 0, file.transcript.count)
+                whole = await asyncio.to_thread(file.transcript.with_entries)
+                file = file._replace(transcript=whole)
             found = await _open_session(store, file.transcript, project, owner)
+            if file.transcript.stream is not None:
+                return await _append_stream(store, file, found.info, progress)
             # an id may be taken: an entry can belong to one session only
             keep_ids = file.transcript.is_own and attempt == 1
             return await _append_new(store, file, found, progress, keep_ids=keep_ids)
         except (HeadMoved, AlreadyExists):
             if attempt == _ATTEMPTS:
                 raise
+
+
+async def _is_known(store: Store, transcript: Transcript) -> bool:
+    with suppress(UnknownSession):
+        return bool(await store.session(transcript.session))
+    return False
+
+
+async def _is_complete(store: Store, file: TranscriptFile) -> bool:
+    """Whether the session has all of a file: an import appends the bytes' entry before the new ones
+    on the path to the leaf, that path after everything else, and the description last."""
+    transcript, _, original = file
+    info = await refuse_trashed(store, await store.session(transcript.session))
+    if original is None or transcript.stream is None:
+        return False
+    try:
+        await store.entry(await derive_source_id(transcript, original), session=info.id)
+        for id_, _ in describe_session(transcript, {}):
+            await store.entry(id_, session=info.id)
+        leaf = await asyncio.to_thread(transcript.stream.find_leaf)
+        return leaf is not None and bool(await store.entry(leaf, session=info.id))
+    except UnknownEntry:
+        return False
 
 
 class _FoundSession(NamedTuple):
@@ -143,12 +182,13 @@ async def _append_new(
     *,
     keep_ids: bool,
 ) -> ImportResult:
-    transcript, name, data = file
+    transcript, _, original = file
     session, tree = found
     path = path_to(session.head, tree)  # reading it from the store would read everything again
     if session.head is not None and (not path or path[0].parent is not None):
         raise HeadMoved(session.id, session.head, None)  # after it was looked up
-    total = len(data or b"") + len(transcript.entries) + 2  # bytes, entries, source and title
+    size = original.size if original else 0
+    total = size + len(transcript.entries) + 2  # bytes, entries, source and title
     source = None
     # a file of ours that brings no news has nothing to be kept for
     if not transcript.is_own or plan_import(transcript, None, tree, path).new:
@@ -158,33 +198,47 @@ async def _append_new(
     await _carry_out(store, session, plan, lambda written: progress(before + written, total))
     progress(total, total)
     already = len(transcript.entries) - sum(not is_bookkeeping(transcript, e) for e in plan.new)
+    result = _describe_result(file, session.id, len(plan.new), already)
+    return msgspec.structs.replace(result, warnings=_warnings(session, plan))
+
+
+async def _append_stream(
+    store: Store, file: TranscriptFile, session: SessionInfo, progress: ImportProgress
+) -> ImportResult:
+    """Append everything to a new session, making the entries as they are needed."""
+    transcript, _, original = file
+    count = await asyncio.to_thread(lambda: transcript.count)
+    total = (original.size if original else 0) + count + 2  # bytes, entries, source and title
+    source = await store_original(store, file, (), lambda done: progress(done, total))
+    runs, new = stream_runs(transcript, source)
+    writer = RunWriter(store, session, lambda written: progress(total - new + written, total))
+    for number, run in enumerate(runs, 1):
+        await writer.write(run, follows=number == len(runs))
+    progress(total, total)
+    return _describe_result(file, session.id, new, 0)
+
+
+def _describe_result(file: TranscriptFile, session: str, added: int, already: int) -> ImportResult:
     return ImportResult(
-        session=session.id,
-        format=transcript.format,
-        added=len(plan.new),
+        session=session,
+        format=file.transcript.format,
+        added=added,
         already=already,
-        problems=transcript.problems,
-        warnings=_warnings(session, plan),
-        name=name,
+        problems=file.transcript.problems,
+        name=file.name,
     )
 
 
 async def _carry_out(
     store: Store, session: SessionInfo, plan: ImportPlan, progress: Callable[[int], None]
 ) -> None:
-    """Every run but the one that the head follows is a branch, so the head never strays."""
-    head, stays, written = session.head, plan.course in ("branch", "none"), 0
+    writer, stays = RunWriter(store, session, progress), plan.course in ("branch", "none")
     for number, (after, entries) in enumerate(plan.runs, 1):
-        if stays or number < len(plan.runs):
-            await store.branch(session.id, entries, at=after)
-        else:
-            if after != head:
-                await store.rewind(session.id, after, head=head)
-            head = (await store.append(session.id, entries, parent=after))[-1].id
-        written += len(entries)
-        progress(written)
-    if not stays and head != plan.end:
-        await store.rewind(session.id, plan.end, head=head)
+        first = msgspec.structs.replace(entries[0], parent=after)
+        run = ((entry, 0) for entry in (first, *entries[1:]))
+        await writer.write(run, follows=not stays and number == len(plan.runs))
+    if not stays and writer.head != plan.end:
+        await store.rewind(session.id, plan.end, head=writer.head)
 
 
 def _warnings(session: SessionInfo, plan: ImportPlan) -> tuple[str, ...]:

@@ -2,70 +2,39 @@
 
 `parse_records` takes any bytes and returns the JSON objects in them, each with its line, and an
 `ImportProblem` for everything it could not read as it stands. Torn ends, glued records, NUL bytes,
-a BOM, bad UTF-8, lone surrogates, NaN and nesting beyond `DEPTH_LIMIT` levels are problems, not
-failures. The work is linear in the size of the file: the search for the next whole record after a
-damaged one stops when its budget is used up.
+a BOM, bad UTF-8, lone surrogates, NaN, a key that is there twice and nesting beyond `DEPTH_LIMIT`
+levels are problems, not failures. The work is linear in the size of the file: the search for the
+next whole record after a damaged one stops when its budget is used up.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
 import re
-import stat
-from collections.abc import Callable, Collection, Iterator
-from pathlib import Path
-from typing import Any, BinaryIO
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from sys import intern
+from typing import Any
 
-from recollect.errors import CannotImport
+import msgspec
+
+from recollect.text import clip
 from recollect.transcripts.json_values import Json, too_deep
 from recollect.transcripts.transcript import ImportProblem
 
-FILE_LIMIT = 2 * 1024**3
 DEPTH_LIMIT = 90  # of a record: the store takes 100 levels, and an exact copy needs some of them
 DIGITS_LIMIT = 4_000  # Python itself refuses longer numbers
 PROBLEM_LIMIT = 1_000  # listed; more are only counted
-_READ_ONLY = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _BLANK = " \t\r\n\0\ufeff,"
 _NOT_BLANK = re.compile(f"[^{_BLANK}]")
-_MESSAGES = re.compile(r'"messages"\s*:\s*\[')
+MESSAGES_FIELD = re.compile(r'"messages"\s*:\s*\[')
 _PAIR = re.compile(r'"(\w{1,40})"\s*:\s*"([^"\\\n]{0,400})"')
-_HEADER_LIMIT = 65_536
+HEADER_LIMIT = 65_536
+_SHOWN_CHARACTERS = 60
+_decode_strictly = msgspec.json.Decoder().decode
+_encode_again = msgspec.json.Encoder().encode
 _RECURSION_COST = 100_000  # in characters: the time Python needs to notice that it is too deep
-
-
-def read_bytes(path: Path, limit: int = FILE_LIMIT) -> bytes:
-    """The file as it was when it was opened: what a writer adds meanwhile is for the next time."""
-
-    def read(file: BinaryIO, size: int) -> bytes:
-        if size > limit:
-            reason = f"it has {size:,} bytes, the limit is {limit:,}; split it"
-            raise CannotImport(str(path), reason)
-        return file.read(size)
-
-    return _read_regular(path, read)
-
-
-def read_start(path: Path, size: int) -> bytes:
-    """The first bytes of a file."""
-    return _read_regular(path, lambda file, _size: file.read(size))
-
-
-def _read_regular(path: Path, read: Callable[[BinaryIO, int], bytes]) -> bytes:
-    """What `read` makes of the file, opened, and its size."""
-    try:
-        # a pipe without a writer would block: it is opened at once, looked at, and refused
-        with open(os.open(path, _READ_ONLY), "rb") as file:  # noqa: PTH123 - a descriptor
-            found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode):
-                raise CannotImport(str(path), "it is not a regular file")
-            return read(file, found.st_size)
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        if isinstance(error, CannotImport):
-            raise
-        why = error.strerror if isinstance(error, OSError) else error
-        raise CannotImport(str(path), f"it cannot be read ({why or error})") from error
 
 
 def parse_records(
@@ -73,7 +42,7 @@ def parse_records(
 ) -> tuple[list[tuple[int, Json]], tuple[ImportProblem, ...]]:
     """Objects with their lines; a file that is one object is one record. `record_keys`: an object
     with all keys of one of these sets is a record of its own, not a piece of a damaged one."""
-    finder = _RecordFinder(*_decode_text(data), record_keys)
+    finder = RecordFinder(*_decode_text(data), record_keys)
     return finder.records(), finder.problems()
 
 
@@ -95,8 +64,10 @@ class _UnreadableValue(Exception):
         self.reason, self.cost, self.end = reason, cost, end
 
 
-def _lenient_decoder(odd: list[str]) -> json.JSONDecoder:
-    """Numbers that JSON does not have become null, and the reason goes to `odd`."""
+def _lenient_decoder(odd: list[str], *, long_numbers: bool = True) -> json.JSONDecoder:
+    """Numbers that JSON does not have become null, the last of several values of a key counts, and
+    the reason goes to `odd`. Without `long_numbers`, one that Python refuses raises `ValueError`,
+    which is quicker."""
 
     def refuse(text: str) -> Any:
         odd.append(f"{text[:12]} cannot be stored as a number; read as null")
@@ -107,23 +78,42 @@ def _lenient_decoder(odd: list[str]) -> json.JSONDecoder:
     def parse_int(text: str) -> int | None:
         return int(text) if len(text) <= DIGITS_LIMIT else refuse(text)
 
+    def build_object(pairs: list[tuple[str, Any]]) -> Json:
+        # every record brings its own copy of every key; kept once, a file takes a third less memory
+        value = {intern(key): item for key, item in pairs}
+        if len(value) != len(pairs):
+            twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+            shown = clip(twice, _SHOWN_CHARACTERS)
+            odd.append(f"the key {shown!r} is there more than once; the last one counts")
+        return value
+
     # not strict: raw control characters in strings are no reason to lose a record
     return json.JSONDecoder(
-        strict=False, parse_constant=refuse, parse_float=parse_float, parse_int=parse_int
+        strict=False,
+        parse_constant=refuse,
+        parse_float=parse_float,
+        parse_int=parse_int if long_numbers else None,
+        object_pairs_hook=build_object,
     )
 
 
-class _RecordFinder:
+class RecordFinder:
     """Finds the objects in a text, in order, and counts lines on the way."""
 
     def __init__(
-        self, text: str, problems: list[ImportProblem], record_keys: Collection[frozenset[str]]
+        self,
+        text: str,
+        problems: list[ImportProblem],
+        record_keys: Collection[frozenset[str]],
+        size: int = 0,
     ) -> None:
+        """`size`: of a file whose lines are given one by one."""
         self._all, self._record_keys = text, record_keys
         self._problems, self._unlisted = problems, 0
         self._odd: list[str] = []  # reasons to report, from the value that was read last
         self._json = _lenient_decoder(self._odd)
-        self._budget = 8 * len(text) + 1_000_000
+        self._scan = vars(_lenient_decoder(self._odd, long_numbers=False))["scan_once"]
+        self._budget = 8 * (len(text) or size) + 1_000_000
         self._end = len(text)  # of the list of messages in a damaged object
 
     def problems(self) -> tuple[ImportProblem, ...]:
@@ -139,38 +129,57 @@ class _RecordFinder:
             return self._damaged(start, unreadable.reason)
         if not isinstance(value, dict) or not isinstance(value.get("messages"), list):
             return self._lines()
-        self._report_odd_numbers(1)
+        self._report_odd(1)
         rest = self._all[end:].strip(_BLANK)
         if rest:
             line = self._all.count("\n", 0, end) + 1
-            self._report(line, f"{len(rest):,} characters after the end of the object")
+            self.report(line, f"{len(rest):,} characters after the end of the object")
         return [(1, self._without_deep(value))]
 
     def _damaged(self, start: int, reason: str) -> list[tuple[int, Json]]:
         """Not one whole object: JSON lines, unless its beginning is that of a single object."""
         self._odd.clear()
-        messages = _MESSAGES.search(self._all)
-        header: Any = None
-        if messages is not None and messages.start() < _HEADER_LIMIT:
-            try:
-                text = self._all[start : messages.start()] + '"messages":[]}'
-                header, _ = self._value_at(text, 0)
-            except _UnreadableValue:
-                header = None
-        if not isinstance(header, dict) and (found := self._lines()):
+        messages = MESSAGES_FIELD.search(self._all)
+        header: Json | None = None
+        if messages is not None and messages.start() < HEADER_LIMIT:
+            header = self.read_header(self._all[start:], messages.start() - start)
+        if header is None and (found := self._lines()):
             return found
         if messages is None:
             return []
         self._problems.clear()
-        self._report(1, f"the object is damaged or cut ({reason})")
-        if not isinstance(header, dict):
-            header = dict(_PAIR.findall(self._all, 0, min(messages.start(), _HEADER_LIMIT)))
+        self.report(1, f"the object is damaged or cut ({reason})")
+        if header is None:
+            header = dict(_PAIR.findall(self._all, 0, min(messages.start(), HEADER_LIMIT)))
         return [(1, self._salvage(header, messages.end()))]
+
+    def read_header(self, text: str, messages: int) -> Json | None:
+        """What one object says before its list of messages, which begins there."""
+        try:
+            begun = text[:messages].lstrip(_BLANK) + '"messages":[]}'
+            header, end = self._value_at(begun, 0)
+        except _UnreadableValue:
+            return None
+        return header if isinstance(header, dict) and end == len(begun) else None
+
+    def read_value(self, text: str, at: int, what: str) -> tuple[list[Any], int] | None:
+        """The value that begins there, or none if it is nested too deep; and where it ends."""
+        try:
+            value, end = self._value_at(text, at)
+        except _UnreadableValue:
+            self._odd.clear()
+            return None
+        self._odd[:] = [f"{what}: {reason}" for reason in self._odd]
+        self._report_odd(1)
+        if _brackets(text, at, end) > DEPTH_LIMIT and too_deep(value, DEPTH_LIMIT):
+            self.report(1, f"{what}: nested deeper than {DEPTH_LIMIT} levels; left out")
+            return [], end
+        return [value], end
 
     def _salvage(self, header: Json, at: int) -> Json:
         line = 1 + self._all.count("\n", 0, at)
         found = [value for _, value in self._values(self._all, at, line, until="]")]
-        tail = dict(_PAIR.findall(self._all, self._end, self._end + _HEADER_LIMIT))
+        tail = dict(_PAIR.findall(self._all, self._end, self._end + HEADER_LIMIT))
         return {**tail, **header, "messages": found}
 
     def _lines(self) -> list[tuple[int, Json]]:
@@ -179,8 +188,38 @@ class _RecordFinder:
             found
             for number, line in enumerate(self._all.split("\n"), 1)
             if line
-            for found in self._values(line, 0, number)
+            for found in self.read_line(line, number)
         ]
+
+    def read_line(self, text: str, number: int) -> Iterable[tuple[int, Json]]:
+        """The objects of a line. Most lines are one whole object, which is quicker to find."""
+        value = self.read_whole(text, number)
+        return self.read_pieces(text, number) if value is None else ((number, value),)
+
+    def read_whole(self, text: str, number: int) -> Json | None:
+        """The object that a line is; None if it is anything else."""
+        plain = parse_plain_object(text)
+        if plain is not None and _has_each_key_once(plain, text):
+            return None if self._is_too_deep(plain, text) else plain
+        try:
+            value, end = self._scan(text, 0)
+            is_whole = type(value) is dict and (end == len(text) or text[end:] == "\r")
+        except (StopIteration, ValueError, RecursionError):
+            is_whole = False
+        if is_whole and not self._is_too_deep(value, text):
+            if self._odd:
+                self._report_odd(number)
+            found: Json = value
+            return found
+        self._odd.clear()
+        return None
+
+    def read_pieces(self, text: str, number: int) -> Iterator[tuple[int, Json]]:
+        """The objects in a line that is not one whole object; damage is reported and skipped."""
+        return self._values(text, 0, number)
+
+    def _is_too_deep(self, value: Json, text: str) -> bool:
+        return _brackets(text, 0, len(text)) > DEPTH_LIMIT and too_deep(value, DEPTH_LIMIT)
 
     def _values(self, text: str, at: int, line: int, until: str = "") -> Iterator[tuple[int, Json]]:
         """Every object from `at` on; damage is reported and skipped."""
@@ -197,7 +236,7 @@ class _RecordFinder:
             except _UnreadableValue as unreadable:
                 self._budget -= unreadable.cost
                 if whole:
-                    self._report(line, unreadable.reason)
+                    self.report(line, unreadable.reason)
                 whole = False
                 at = text.find("{", at + 1 if unreadable.end is None else unreadable.end)
                 if at < 0 or self._budget < 0:
@@ -210,7 +249,7 @@ class _RecordFinder:
 
     def _object_at(self, text: str, at: int, line: int) -> tuple[Json, int]:
         value, end = self._value_at(text, at)
-        self._report_odd_numbers(line)
+        self._report_odd(line)
         if not isinstance(value, dict):
             reason = f"a {type(value).__name__} where an object should be"
             raise _UnreadableValue(reason, end - at, end)
@@ -226,13 +265,13 @@ class _RecordFinder:
         kept = []
         for position, message in enumerate(value["messages"], 1):
             if too_deep(message, DEPTH_LIMIT):
-                self._report(1, f"message {position}: {reason}")
+                self.report(1, f"message {position}: {reason}")
             else:
                 kept.append(message)
         rest = [(key, item) for key, item in value.items() if key != "messages"]
         header = {key: item for key, item in rest if not too_deep(item, DEPTH_LIMIT)}
         if len(header) < len(rest):
-            self._report(1, reason)
+            self.report(1, reason)
         return {**header, "messages": kept}
 
     def _value_at(self, text: str, at: int) -> tuple[Any, int]:
@@ -247,16 +286,36 @@ class _RecordFinder:
             raise _UnreadableValue(reason, _RECURSION_COST) from error
         return value, end
 
-    def _report(self, line: int, reason: str) -> None:
+    def report(self, line: int, reason: str) -> None:
         if len(self._problems) < PROBLEM_LIMIT:
             self._problems.append(ImportProblem(line, reason))
         else:
             self._unlisted += 1
 
-    def _report_odd_numbers(self, line: int) -> None:
+    def _report_odd(self, line: int) -> None:
         for reason in self._odd:
-            self._report(line, reason)
+            self.report(line, reason)
         self._odd.clear()
+
+
+def parse_plain_object(text: str) -> Json | None:
+    """The object that a line is, in a tenth of the time; None if it is anything else, or if JSON
+    does not allow something in it that is read nevertheless. Of a key that is there twice, the last
+    value counts."""
+    try:
+        value = _decode_strictly(text)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    return value if type(value) is dict else None
+
+
+def _has_each_key_once(value: Json, text: str) -> bool:
+    """By the number of keys in the text and in what was read of it. False also where it would take
+    more to know: whether a quote ends a string cannot be seen after two backslashes."""
+    if '\\\\"' in text:
+        return False
+    written = _encode_again(value)
+    return text.count('":') - text.count('\\":') == written.count(b'":') - written.count(b'\\":')
 
 
 def _brackets(text: str, start: int, end: int) -> int:

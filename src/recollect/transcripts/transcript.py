@@ -7,15 +7,16 @@ the same ids, and a different one never does.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import PureWindowsPath
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
 from recollect.entries import Entry, Note
 from recollect.store.ids import derived_id
 from recollect.transcripts.json_values import Json, canonical_json
+from recollect.transcripts.source_file import SourceFile
 
 _LONGEST_PATH = 4_096
 
@@ -40,8 +41,44 @@ class SubagentInfo(msgspec.Struct, frozen=True):
     kind: str = ""
 
 
+class EntryRun(NamedTuple):
+    """Entries that follow each other, each with the bytes of the file that it takes, roughly."""
+
+    starts_path: bool  # whether the first is the root of the path to the leaf
+    entries: Iterator[tuple[Entry, int]]
+
+
+class EntryStream(Protocol):
+    """The entries of a file that is too large to have all of them in memory."""
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Parents first."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    @property
+    def updated(self) -> int:
+        """The latest time of any entry."""
+        ...
+
+    def find_leaf(self) -> str | None:
+        """The id of the leaf, which follows from every entry above it."""
+        ...
+
+    def load(self) -> tuple[tuple[Entry, ...], str | None]:
+        """All entries at once, and the id of the leaf."""
+        ...
+
+    def runs(self) -> list[EntryRun]:
+        """In the order in which a session that has none of them gets them, one run after the other;
+        the last one ends with the leaf."""
+        ...
+
+
 class Transcript(msgspec.Struct, frozen=True):
-    """A tree of entries, and the leaf at which the program stood."""
+    """A tree of entries, and the leaf at which the program stood. With a `stream`, the entries and
+    the leaf are there only after `with_entries`."""
 
     format: str
     session: str  # our id for it
@@ -58,6 +95,22 @@ class Transcript(msgspec.Struct, frozen=True):
     notes: tuple[Note, ...] = ()  # about the session, for users; appended after its entries
     subagent: SubagentInfo | None = None  # when the session is a subagent's
     subagents: tuple[Transcript, ...] = ()  # found in the same file
+    stream: EntryStream | None = None
+
+    def each_entry(self) -> Iterator[Entry]:
+        """Parents first; those of a stream are made anew."""
+        return iter(self.entries if self.stream is None else self.stream)
+
+    @property
+    def count(self) -> int:
+        return len(self.entries if self.stream is None else self.stream)
+
+    def with_entries(self) -> Transcript:
+        """With all entries in memory."""
+        if self.stream is None:
+            return self
+        entries, leaf = self.stream.load()
+        return msgspec.structs.replace(self, entries=entries, leaf=leaf, stream=None)
 
     @property
     def path(self) -> tuple[Entry, ...]:
@@ -65,6 +118,8 @@ class Transcript(msgspec.Struct, frozen=True):
 
     @property
     def updated(self) -> int:
+        if self.stream is not None:
+            return self.stream.updated
         return max((entry.time for entry in self.entries), default=self.created)
 
 
@@ -73,7 +128,7 @@ class TranscriptFile(NamedTuple):
 
     transcript: Transcript
     name: str
-    data: bytes | None
+    source: SourceFile | None
 
 
 class TranscriptBundle(NamedTuple):
@@ -84,7 +139,7 @@ class TranscriptBundle(NamedTuple):
     warnings: tuple[str, ...] = ()  # what was left out, and why
 
 
-ReadTranscript: TypeAlias = Callable[[bytes, str], Transcript]  # from a file's bytes and name
+ReadTranscript: TypeAlias = Callable[[SourceFile, str], Transcript]  # from a file and its name
 
 
 def path_to(leaf: str | None, entries: Iterable[Entry]) -> tuple[Entry, ...]:

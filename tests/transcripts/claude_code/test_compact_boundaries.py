@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from recollect.entries import Compaction, Elide, Entry, Message, Text, ToolResult
 from recollect.transcripts.claude_code import session_reader
 from recollect.transcripts.json_values import Json
+from recollect.transcripts.record_source import MemoryRecords
 from recollect.transcripts.transcript import Transcript
 from tests.transcripts.call_counter import count_calls
 from tests.transcripts.file_builders import anything, line, result_of, use
 
 
 def read(*records: Any) -> Transcript:
-    return session_reader.read(enumerate(records, 1))
+    return session_reader.read(MemoryRecords(enumerate(records, 1)))
 
 
 def path(transcript: Transcript, at: str | None = None) -> list[Entry]:

@@ -15,10 +15,10 @@ from recollect.entries import Compaction, Note, Source, ToolCall, ToolResult
 from recollect.store.open_store import open_store
 from recollect.store.sqlite import SqliteStore
 from recollect.transcripts.import_result import ImportResult
-from recollect.transcripts.original_files import load_original
 from recollect.transcripts.record_format import get_tag
 from recollect.transcripts.session_import import import_file
 from tests.transcripts.file_builders import messages_of
+from tests.transcripts.whole_files import load_original
 
 _PLACE = os.environ.get("RECOLLECT_TRANSCRIPTS", "")
 REAL = sorted(Path(_PLACE).glob("claude-code/*.jsonl")) if _PLACE else []

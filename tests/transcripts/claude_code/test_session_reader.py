@@ -19,13 +19,14 @@ from recollect.entries import (
 )
 from recollect.store.open_store import open_store
 from recollect.transcripts.claude_code import session_reader
-from recollect.transcripts.original_files import load_original
+from recollect.transcripts.record_source import MemoryRecords
 from recollect.transcripts.transcript import Transcript
 from tests.transcripts.file_builders import import_value, line, messages_of, result_of, use
+from tests.transcripts.whole_files import load_original
 
 
 def _read(*records: Any) -> Transcript:
-    return session_reader.read(enumerate(records, 1))
+    return session_reader.read(MemoryRecords(enumerate(records, 1)))
 
 
 def _main(transcript: Transcript) -> list[Any]:

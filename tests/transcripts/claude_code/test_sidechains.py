@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.transcripts.claude_code import session_reader
-from recollect.transcripts.claude_code.record_tree import extract_sidechains
+from recollect.transcripts.claude_code.record_index import index_records
+from recollect.transcripts.claude_code.sidechains import Sidechain, extract_sidechains
 from recollect.transcripts.json_values import Json
+from recollect.transcripts.record_source import MemoryRecords
 from tests.transcripts.call_counter import count_calls
 from tests.transcripts.claude_code.subagent_builders import (
     MAIN,
@@ -52,11 +54,13 @@ def test_sidechains_in_a_file_become_sessions_by_the_prompt_that_began_them(tmp_
 
 
 def test_a_main_session_is_the_same_with_and_without_its_subagents() -> None:
-    within = session_reader.read(enumerate([*MAIN[:2], *agent_records("x7"), *MAIN[2:]], 1))
-    assert within.entries == session_reader.read(enumerate(MAIN, 1)).entries
+    within = session_reader.read(
+        MemoryRecords(enumerate([*MAIN[:2], *agent_records("x7"), *MAIN[2:]], 1))
+    )
+    assert within.entries == session_reader.read(MemoryRecords(enumerate(MAIN, 1))).entries
     assert (
         within.subagents[0].entries
-        == session_reader.read(enumerate(agent_records("x7"), 1)).entries
+        == session_reader.read(MemoryRecords(enumerate(agent_records("x7"), 1))).entries
     )
 
 
@@ -127,27 +131,32 @@ _odd = st.builds(
 )
 
 
+def find_sidechains(values: list[Json]) -> list[Sidechain]:
+    records = MemoryRecords(enumerate(values, 1))
+    return extract_sidechains(records, index_records(records))
+
+
 @given(st.lists(_odd, max_size=8))
 def test_every_sidechain_record_belongs_to_exactly_one_subagent(records: list[Json]) -> None:
     main = [line("u1", None, "user", "hi")]
-    found = extract_sidechains(list(enumerate([*main, *records], 1)))
-    lines = [number for each in found for number, _ in each.values]
+    found = find_sidechains([*main, *records])
+    lines = [number for each in found for number, _ in each.records]
     wanted = [
         number
         for number, value in enumerate(records, 2)
         if value.get("isSidechain") is True and isinstance(value["uuid"], str) and value["uuid"]
     ]
     assert sorted(lines) == wanted
-    session_reader.read(enumerate([*main, *records], 1))
+    session_reader.read(MemoryRecords(enumerate([*main, *records], 1)))
 
 
 def test_long_and_circular_sidechains_cost_in_proportion_to_their_length() -> None:
-    def records(length: int) -> list[tuple[int, Json]]:
+    def records(length: int) -> list[Json]:
         chain = [sidechain_line(f"s{n}", f"s{n + 1}", "user", "x") for n in range(length)]
         circle = [sidechain_line(f"c{n}", f"c{(n + 1) % 5}", "user", "x") for n in range(5)]
-        return list(enumerate([line("u1", None, "user", "hi"), *chain, *circle], 1))
+        return [line("u1", None, "user", "hi"), *chain, *circle]
 
-    assert [len(each.values) for each in extract_sidechains(records(5_000))] == [5_000, 5]
+    assert [len(each.records) for each in find_sidechains(records(5_000))] == [5_000, 5]
     short, long = records(500), records(2_000)
-    cost = count_calls(lambda: extract_sidechains(short))
-    assert count_calls(lambda: extract_sidechains(long)) < 4.5 * cost
+    cost = count_calls(lambda: find_sidechains(short))
+    assert count_calls(lambda: find_sidechains(long)) < 4.5 * cost

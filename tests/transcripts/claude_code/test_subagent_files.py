@@ -10,8 +10,8 @@ import pytest
 from recollect.entries import Note, Source
 from recollect.store.open_store import open_store
 from recollect.transcripts.claude_code import session_reader
-from recollect.transcripts.original_files import load_original
 from recollect.transcripts.record_format import get_tag
+from recollect.transcripts.record_source import MemoryRecords
 from recollect.transcripts.session_import import import_file
 from tests.transcripts.claude_code.subagent_builders import (
     MAIN,
@@ -22,6 +22,7 @@ from tests.transcripts.claude_code.subagent_builders import (
     with_session_folder,
 )
 from tests.transcripts.file_builders import export_value, import_value, messages_of, save
+from tests.transcripts.whole_files import load_original
 
 
 def test_the_files_of_subagents_are_imported_and_both_sessions_name_the_other(
@@ -82,7 +83,7 @@ def test_a_subagents_file_alone_is_the_same_session(tmp_path: Path) -> None:
     async def work(folder: SessionFolder) -> None:
         file = folder.add("x7", agent_records("x7"))
         alone = await import_file(folder.store, file)
-        parent = session_reader.read(enumerate(MAIN, 1)).session
+        parent = session_reader.read(MemoryRecords(enumerate(MAIN, 1))).session
         assert await links(folder.store, alone.session) == [{"parent": parent}]
         imported = await folder.import_records(MAIN)
         (agent,) = imported.subagents

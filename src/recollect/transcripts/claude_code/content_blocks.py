@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 
 from recollect.entries import (
     Content,
@@ -35,12 +35,12 @@ def joined_text(content: object) -> str:
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
-def parse_parts(content: object, tool_names: Mapping[str, str]) -> list[Part]:
-    """`tool_names`: the tool of each call, which a result does not repeat."""
-    return [_parse_part(block, tool_names) for block in content_blocks(content)]
+def parse_parts(content: object, tool_name: Callable[[str], str]) -> list[Part]:
+    """`tool_name`: the tool of a call, which a result does not repeat."""
+    return [_parse_part(block, tool_name) for block in content_blocks(content)]
 
 
-def _parse_part(block: Json, tool_names: Mapping[str, str]) -> Part:
+def _parse_part(block: Json, tool_name: Callable[[str], str]) -> Part:
     kind = block.get("type")
     if kind == "thinking" and isinstance(text := block.get("thinking"), str):
         return Thought(text=text, signature=string_or_empty(block.get("signature")))
@@ -50,7 +50,7 @@ def _parse_part(block: Json, tool_names: Mapping[str, str]) -> Part:
     if kind == "tool_result" and isinstance(id_ := block.get("tool_use_id"), str):
         return ToolResult(
             call_id=id_,
-            name=tool_names.get(id_, ""),
+            name=tool_name(id_),
             content=tuple(_parse_content(inner) for inner in content_blocks(block.get("content"))),
             is_error=block.get("is_error") is True,
         )

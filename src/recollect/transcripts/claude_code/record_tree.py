@@ -1,328 +1,230 @@
 """The tree that Claude Code's records form: which belong together, and what follows what.
 
-Every record with a uuid counts once. Sidechains are left out, unless there is nothing else. A
-parent that is not in the file is replaced by the record before, as is a boundary's missing one; a
+A parent that is not in the file is replaced by the record before, as is a boundary's missing one; a
 circle is cut open. A boundary that keeps messages comes after the last of them, and records that
 the file attaches to that last one from then on come after the boundary: so the messages that a
-compaction kept are above it. All of it is linear in the number of records.
-
-The records of a subagent may be in the file of the session that called it: marked as a sidechain,
-or quoted by its progress reports, all but the last ones. `extract_sidechains` takes both out.
+compaction kept are above it. All of it is linear in the number of records, and made of numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple, TypeAlias, TypeVar
+from array import array
+from collections.abc import Iterator, Sequence
 
-from recollect.transcripts.claude_code.content_blocks import content_blocks
-from recollect.transcripts.json_values import Json, object_or_empty, string_or_empty, strings_in
+from recollect.transcripts.claude_code.record_index import NONE, ODD, RecordIndex, RecordKind
+from recollect.transcripts.record_source import RecordSource
 from recollect.transcripts.transcript import ImportProblem
 
-RecordKind: TypeAlias = Literal["user", "assistant", "boundary", "summary", "microcompact", "other"]
-_SYSTEM: dict[object, RecordKind] = {
-    "compact_boundary": "boundary",
-    "microcompact_boundary": "microcompact",
-}
-_ENVELOPE = ("sessionId", "cwd", "version", "gitBranch")
-TurnKey: TypeAlias = tuple[str, str]
-T = TypeVar("T")
+_UNKNOWN = -2
+_COMPACTS = (RecordKind.BOUNDARY, RecordKind.SUMMARY)
 
 
-class ClaudeRecord(NamedTuple):
-    uuid: str
-    kind: RecordKind
-    value: Json
-    parent: str | None
+class RecordTree:
+    """Turns: records that belong together. Another turn continues after the last of them. Turns are
+    numbered in the order of their first records in the file."""
 
-    @property
-    def message(self) -> Json:
-        return object_or_empty(self.value.get("message"))
+    def __init__(self, index: RecordIndex, records: RecordSource) -> None:
+        self.index, self._records = index, records
+        self.problems: list[ImportProblem] = []
+        above = self._resolve_parents()
+        self.problems += self._report_circles(above)
+        turn_of, count = self._number_turns(above)
+        self._group_members(turn_of, count)
+        index.calls.settle(turn_of)
+        owners = _inherit_turns(turn_of, above)
+        self.parents = self._turn_parents(above, owners)  # of each turn
+        self.order = _order_parents_first(self.parents)  # cuts circles open
+        # numbers that each turn has for itself and all turns below it
+        self._sizes, self._starts = _number_spans(self.parents, self.order)
+        self.kept = self._find_kept(owners)  # by compaction: the first turn that stays visible
+        self.leaf = self._find_leaf()
 
-    @property
-    def content(self) -> object:
-        return self.message.get("content")
+    def __len__(self) -> int:
+        return len(self.parents)
 
-
-class RecordTurn(NamedTuple):
-    """Records that belong together; another turn continues after the last of them."""
-
-    parent: int | None
-    members: list[ClaudeRecord]
-    kept: int | None = None  # of a compaction: the first turn above it that stays visible
-
-
-class RecordTree(NamedTuple):
-    turns: list[RecordTurn]  # in the order of their first records in the file
-    order: list[int]  # parents first
-    spans: list[range]  # of numbers that each turn has for itself and all turns below it
-    leaf: int | None
+    def members(self, turn: int) -> array[int]:
+        return self._members[self._first[turn] : self._first[turn + 1]]
 
     def is_above(self, turn: int, other: int) -> bool:
-        return turn != other and self.spans[other].start in self.spans[turn]
+        start = self._starts[turn]
+        return turn != other and start <= self._starts[other] < start + self._sizes[turn]
 
-    def records(self) -> Iterator[ClaudeRecord]:
-        return (record for turn in self.turns for record in turn.members)
+    def compacts(self, turn: int) -> bool:
+        return any(self.index.kinds[member] in _COMPACTS for member in self.members(turn))
+
+    def first_record(self) -> int | None:
+        """The number in the source of the first record of the first turn."""
+        return self.index.numbers[self._members[0]] if self._members else None
+
+    def _resolve_parents(self) -> array[int]:
+        """The record that each follows."""
+        index, above = self.index, array("q")
+        empty = index.record_of[index.names[""]] if "" in index.names else NONE
+        uuids: list[str] = []
+        moved: dict[int, int] = {}  # from the last message that a boundary kept to the boundary
+        before = NONE
+        for record, given in enumerate(index.given):
+            parent = tail = index.last_kept.get(record, NONE)
+            if tail == NONE and (given != NONE or index.kinds[record] == RecordKind.BOUNDARY):
+                parent = index.record_of[given] if given >= 0 else NONE
+                if parent == NONE:
+                    uuids = uuids or list(index.names)
+                    named = repr(uuids[given])[:60] if given >= 0 else "None"
+                    named = index.odd_parents[record] if given == ODD else named
+                    why = f"its parent {named} is not in the file; placed after the record before"
+                    line = self._records.line(index.numbers[record])
+                    self.problems.append(ImportProblem(line, f"{why} it"))
+                    parent = before
+            # a record without a name, "", cannot be followed
+            above.append(NONE if parent in (NONE, empty) else moved.get(parent, parent))
+            if tail != NONE:
+                moved[tail] = record
+            before = record
+        return above
+
+    def _report_circles(self, above: Sequence[int]) -> Iterator[ImportProblem]:
+        """Records that are their own ancestors, by the first of each circle in the file."""
+        walks = array("q", [NONE]) * len(above)  # the record where each walk began
+        for start in range(len(above)):
+            at = start
+            while at != NONE and walks[at] == NONE:
+                walks[at] = start
+                at = above[at]
+            if at != NONE and walks[at] == start:
+                length, other = 1, above[at]
+                while other not in (at, NONE):
+                    length, other = length + 1, above[other]
+                uuid = self._records.load(self.index.numbers[at])["uuid"]
+                how = f"the parents of {length:,} records form a circle with {uuid!r:.60}"
+                yield ImportProblem(0, f"{how}; it was cut open")
+
+    def _number_turns(self, above: Sequence[int]) -> tuple[array[int], int]:
+        """The turn of each record; none for records that are part of no turn."""
+        index, keys = self.index, self.index.keys
+        for record, calls in index.waiting.items():
+            known = (key for call in calls if (key := index.calls.reply(call)) is not None)
+            keys[record] = next(known, record)
+        turns, turn_of, count = array("q", [NONE]) * len(keys), array("q"), 0
+        for record, own in enumerate(keys):
+            key, parent = own, above[record]
+            is_summary = index.kinds[record] == RecordKind.SUMMARY
+            if is_summary and parent != NONE and index.kinds[parent] == RecordKind.BOUNDARY:
+                key = parent
+            if key != NONE and turns[key] == NONE:
+                turns[key] = count
+                count += 1
+            turn_of.append(NONE if key == NONE else turns[key])
+        return turn_of, count
+
+    def _group_members(self, turn_of: Sequence[int], count: int) -> None:
+        """The records of all turns, one turn after the other, and where each begins."""
+        first = array("q", [0]) * (count + 1)
+        for turn in turn_of:
+            if turn != NONE:
+                first[turn + 1] += 1
+        for turn in range(count):
+            first[turn + 1] += first[turn]
+        free, members = array("q", first), array("q", [0]) * first[-1]
+        for record, turn in enumerate(turn_of):
+            if turn != NONE:
+                members[free[turn]] = record
+                free[turn] += 1
+        self._first, self._members = first, members
+
+    def _turn_parents(self, above: Sequence[int], owners: Sequence[int]) -> array[int]:
+        parents = array("q")
+        for turn in range(len(self._first) - 1):
+            over = (owners[above[m]] for m in self.members(turn) if above[m] != NONE)
+            parents.append(next((found for found in over if found not in (NONE, turn)), NONE))
+        return parents
+
+    def _find_kept(self, owners: Sequence[int]) -> dict[int, int]:
+        """For each compaction the first turn above it that it keeps, if it keeps any.
+
+        A turn is kept whole, because providers refuse a result without its call; and a mere link of
+        the chain counts as the turn that it follows: rather one turn too many than one too few.
+        """
+        index, kept = self.index, dict[int, int]()
+        # the compaction above, or the root: where the live context begins
+        since = array("q", [NONE]) * len(self)
+        for turn in self.order:
+            parent, compacts = self.parents[turn], self.compacts(turn)
+            since[turn] = turn if parent == NONE or compacts else since[parent]
+            if not compacts:
+                continue
+            members = self.members(turn)
+            named = {
+                owners[record]
+                for member in members
+                for name in index.preserved.get(member, ())
+                if (record := index.record_of[name]) != NONE
+            }
+            found = [one for one in named if one != NONE and self.is_above(one, turn)]
+            if found:
+                kept[turn] = min(found, key=lambda one: self._starts[one])
+            elif parent != NONE and any(member in index.keep_preceding for member in members):
+                kept[turn] = since[parent]
+        return kept
+
+    def _find_leaf(self) -> int | None:
+        """The last turn in the file that nothing continues; one the user saw, if there is one."""
+        is_parent = bytearray(len(self))
+        for parent in self.parents:
+            if parent != NONE:
+                is_parent[parent] = True
+
+        def rank(turn: int) -> tuple[bool, int]:
+            members = self.members(turn)
+            return any(not self.index.are_meta[member] for member in members), max(members)
+
+        ends = (turn for turn in range(len(self)) if not is_parent[turn])
+        return max(ends, key=rank, default=None)
 
 
-def build_tree(values: Sequence[tuple[int, Json]]) -> tuple[RecordTree, list[ImportProblem]]:
-    records, problems = _records(values)
-    members: dict[TurnKey, list[ClaudeRecord]] = {}
-    keys = _keys(records)
-    for uuid, record in records.items():
-        if uuid in keys:
-            members.setdefault(keys[uuid], []).append(record)
-    numbers = {key: number for number, key in enumerate(members)}
-    own: dict[str, int | None] = {uuid: numbers[key] for uuid, key in keys.items()}
-    # a mere link of the chain counts as the turn that it follows
-    owners = _inherit(own, records, lambda uuid: records[uuid].parent, lambda _: None)
-    turns = []
-    for number, group in enumerate(members.values()):
-        above = (owners[member.parent] for member in group if member.parent is not None)
-        turns.append(RecordTurn(next((n for n in above if n not in (None, number)), None), group))
-    order = _parents_first(turns)
-    spans = _spans(turns, order)
-    kept = _kept(turns, order, spans, owners)
-    turns = [turn._replace(kept=kept.get(number)) for number, turn in enumerate(turns)]
-    positions = {uuid: position for position, uuid in enumerate(records)}
-    return RecordTree(turns, order, spans, _leaf(turns, positions)), problems
-
-
-def _records(
-    values: Sequence[tuple[int, Json]],
-) -> tuple[dict[str, ClaudeRecord], list[ImportProblem]]:
-    """By uuid, in the order of the file, each with a parent that is there."""
-    chained = [value for _, value in values if isinstance(value.get("uuid"), str)]
-    alone = is_subagent(chained)
-    uuids = {value["uuid"] for value in chained if alone or not _is_sidechain(value)}
-    records: dict[str, ClaudeRecord] = {}
-    problems = []
-    before: str | None = None
-    moved: dict[str, str] = {}  # from the last message that a boundary kept to the boundary
-    for line, value in values:
-        uuid = value.get("uuid")
-        if not isinstance(uuid, str) or uuid in records or (_is_sidechain(value) and not alone):
-            continue
-        kind = _kind(value)
-        parent = value.get("parentUuid") or value.get("logicalParentUuid")
-        tail = _last_kept(value, records) if kind == "boundary" else None
-        if tail is not None:
-            parent = tail
-        elif (parent is not None or kind == "boundary") and not (
-            isinstance(parent, str) and parent in uuids
-        ):
-            missing = f"its parent {parent!r:.60} is not in the file"
-            problems.append(ImportProblem(line, f"{missing}; placed after the record before it"))
-            parent = before
-        parent = moved.get(parent, parent) if parent else None
-        records[uuid] = ClaudeRecord(uuid, kind, value, parent)
-        if tail is not None:
-            moved[tail] = uuid
-        before = uuid
-    return records, problems
-
-
-def _last_kept(boundary: Json, before: Container[str]) -> str | None:
-    """Only from records before the boundary: it cannot have kept what was yet to come."""
-    return next((uuid for uuid in reversed(_preserved_uuids(boundary)) if uuid in before), None)
-
-
-def _preserved_uuids(boundary: Json) -> tuple[str, ...]:
-    """Of the messages that stay, first to last; in older files only of the two ends."""
-    about = object_or_empty(boundary.get("compactMetadata"))
-    messages = object_or_empty(about.get("preservedMessages"))
-    segment = object_or_empty(about.get("preservedSegment"))
-    ends = [segment.get("headUuid"), segment.get("tailUuid")]
-    return strings_in(messages.get("uuids")) or strings_in(ends)
-
-
-def _is_sidechain(value: Json) -> bool:
-    return value.get("isSidechain") is True
-
-
-def is_subagent(values: list[Json]) -> bool:
-    """Whether there is nothing but a sidechain: then the sidechain is the conversation."""
-    chained = [value for value in values if isinstance(value.get("uuid"), str)]
-    return bool(chained) and all(map(_is_sidechain, chained))
-
-
-def _kind(value: Json) -> RecordKind:
-    kind, message = value.get("type"), value.get("message")
-    if kind == "system" and isinstance(subtype := value.get("subtype"), str):
-        return _SYSTEM.get(subtype, "other")
-    if not isinstance(message, dict):
-        return "other"
-    if kind == "user":
-        return "summary" if value.get("isCompactSummary") is True else "user"
-    return "assistant" if kind == "assistant" else "other"
-
-
-def _keys(records: dict[str, ClaudeRecord]) -> dict[str, TurnKey]:
-    """The turn of each record; records that are part of no turn are missing."""
-    keys: dict[str, TurnKey] = {}
-    callers: dict[str, TurnKey] = {}
-    for record in records.values():
-        if record.kind == "assistant":
-            shared = record.message.get("id")
-            key = ("reply", shared) if isinstance(shared, str) else ("record", record.uuid)
-            keys[record.uuid] = key
-            for block in content_blocks(record.content):
-                if block.get("type") == "tool_use" and isinstance(block.get("id"), str):
-                    callers.setdefault(block["id"], key)
-    for record in records.values():
-        if record.kind == "user":
-            called = (block.get("tool_use_id") for block in content_blocks(record.content))
-            known = (callers[id_] for id_ in called if isinstance(id_, str) and id_ in callers)
-            keys[record.uuid] = next(known, ("record", record.uuid))
-        elif record.kind in ("boundary", "summary", "microcompact"):
-            above = records.get(record.parent or "") if record.kind == "summary" else None
-            paired = above is not None and above.kind == "boundary"
-            keys[record.uuid] = ("record", above.uuid if paired and above else record.uuid)
-    return keys
-
-
-def _inherit(
-    own: Mapping[str, T],
-    uuids: Iterable[str],
-    parent: Callable[[str], str | None],
-    otherwise: Callable[[str], T],
-) -> dict[str, T]:
-    """The own value of each record, else that of the nearest one above it that has one; without
-    any above, and for a circle, `otherwise` of the record where the walk began."""
-    found = dict(own)
-    for start in uuids:
-        walked: list[str] = []
-        at: str | None = start
-        while at is not None and at not in found:
-            found[at] = otherwise(start)
+def _inherit_turns(turn_of: Sequence[int], above: Sequence[int]) -> array[int]:
+    """The turn of each record; a mere link of the chain counts as the turn that it follows."""
+    found = array("q", (_UNKNOWN if turn == NONE else turn for turn in turn_of))
+    for start in range(len(found)):
+        walked: list[int] = []
+        at = start
+        while at != NONE and found[at] == _UNKNOWN:
+            found[at] = NONE
             walked.append(at)
-            at = parent(at)
-        if at is not None:
-            found.update(dict.fromkeys(walked, found[at]))
+            at = above[at]
+        for record in walked if at != NONE else ():
+            found[record] = found[at]
     return found
 
 
-def _parents_first(turns: list[RecordTurn]) -> list[int]:
+def _order_parents_first(parents: array[int]) -> array[int]:
     """An order in which parents come before their children; a circle is cut open."""
-    order: dict[int, None] = {}
-    for start in range(len(turns)):
-        walked: dict[int, None] = {}
-        at: int | None = start
-        while at is not None and at not in order and at not in walked:
-            walked[at] = None
-            at = turns[at].parent
-        if at in walked:
-            last = next(reversed(walked))
-            turns[last] = turns[last]._replace(parent=None)
-        order |= dict.fromkeys(reversed(walked))
-    return list(order)
+    order, seen = array("q"), bytearray(len(parents))
+    for start in range(len(parents)):
+        walked: list[int] = []
+        at = start
+        while at != NONE and not seen[at]:
+            seen[at] = 1
+            walked.append(at)
+            at = parents[at]
+        if at != NONE and seen[at] == 1:  # on this walk
+            parents[walked[-1]] = NONE
+        order.extend(reversed(walked))
+        for turn in walked:
+            seen[turn] = 2
+    return order
 
 
-def _spans(turns: list[RecordTurn], order: list[int]) -> list[range]:
-    sizes = [1] * len(turns)
-    for number in reversed(order):
-        if (parent := turns[number].parent) is not None:
-            sizes[parent] += sizes[number]
-    spans = [range(0)] * len(turns)
-    free: dict[int | None, int] = {None: 0}  # the next number below each turn
-    for number in order:
-        first = free[turns[number].parent]
-        free[turns[number].parent] += sizes[number]
-        free[number] = first + 1
-        spans[number] = range(first, first + sizes[number])
-    return spans
-
-
-def _kept(
-    turns: list[RecordTurn], order: list[int], spans: list[range], owners: dict[str, int | None]
-) -> dict[int, int]:
-    """For each compaction the first turn above it that it keeps, if it keeps any.
-
-    A turn is kept whole, because providers refuse a result without its call; and a mere link of
-    the chain counts as the turn that it follows: rather one turn too many than one too few.
-    """
-    kept: dict[int, int] = {}
-    since: dict[int, int] = {}  # the compaction above, or the root: where the live context begins
-    for number in order:
-        parent, members, _ = turns[number]
-        compacts = any(member.kind in ("boundary", "summary") for member in members)
-        since[number] = number if parent is None or compacts else since[parent]
-        if not compacts:
-            continue
-        uuids = [u for m in members if m.kind == "boundary" for u in _preserved_uuids(m.value)]
-        named = {turn for uuid in uuids if (turn := owners.get(uuid)) is not None}
-        start = spans[number].start
-        found = [turn for turn in named if turn != number and start in spans[turn]]
-        if found:
-            kept[number] = min(found, key=lambda turn: spans[turn].start)
-        elif parent is not None and any(_keeps_preceding(m.value) for m in members):
-            kept[number] = since[parent]
-    return kept
-
-
-def _keeps_preceding(summary: Json) -> bool:
-    """A `/rewind` may summarise only what followed some message: everything before it stays."""
-    return object_or_empty(summary.get("summarizeMetadata")).get("direction") == "from"
-
-
-def _leaf(turns: list[RecordTurn], positions: dict[str, int]) -> int | None:
-    """The last turn in the file that nothing continues; one the user saw, if there is one."""
-    parents = {turn.parent for turn in turns}
-    ends = [number for number in range(len(turns)) if number not in parents]
-
-    def rank(number: int) -> tuple[bool, int]:
-        members = turns[number].members
-        shown = any(member.value.get("isMeta") is not True for member in members)
-        return shown, max(positions[member.uuid] for member in members)
-
-    return max(ends, key=rank, default=None)
-
-
-class Sidechain(NamedTuple):
-    name: str  # the subagent's id, or the uuid of its first record
-    call: str  # the call that it answers, if the file says so
-    values: list[tuple[int, Json]]  # line, record
-
-
-def extract_sidechains(values: Sequence[tuple[int, Json]]) -> list[Sidechain]:
-    marked = [] if is_subagent([value for _, value in values]) else _marked(values)
-    names = {chain.name for chain in marked}
-    return marked + [chain for chain in _quoted(values) if chain.name not in names]
-
-
-def _marked(values: Sequence[tuple[int, Json]]) -> list[Sidechain]:
-    found = [
-        (line, value, uuid)
-        for line, value in values
-        if value.get("isSidechain") is True and (uuid := string_or_empty(value.get("uuid")))
-    ]
-    chained = {uuid: value for _, value, uuid in found}
-    above = {uuid: string_or_empty(value.get("parentUuid")) for uuid, value in chained.items()}
-    # a subagent has an id; in older files, which have none, its first record identifies it
-    given = {uuid: string_or_empty(value.get("agentId")) for uuid, value in chained.items()}
-    own = {uuid: given[uuid] or uuid for uuid in chained if given[uuid] or above[uuid] not in above}
-    names = _inherit(own, chained, above.get, lambda start: start)
-    groups: dict[str, list[tuple[int, Json]]] = {}
-    for line, value, uuid in found:
-        is_first = names.get(string_or_empty(value.get("parentUuid"))) != names[uuid]
-        cut = {**value, "parentUuid": None} if is_first else value
-        groups.setdefault(names[uuid], []).append((line, cut))
-    return [Sidechain(name, "", group) for name, group in groups.items()]
-
-
-def _quoted(values: Sequence[tuple[int, Json]]) -> list[Sidechain]:
-    found: dict[str, Sidechain] = {}
-    last: dict[str, str] = {}
-    for line, value in values:
-        if value.get("type") != "progress":
-            continue
-        data = object_or_empty(value.get("data"))
-        name, message = string_or_empty(data.get("agentId")), data.get("message")
-        if name and isinstance(message, dict) and isinstance(uuid := message.get("uuid"), str):
-            envelope = {key: value[key] for key in _ENVELOPE if key in value}
-            marks = {"parentUuid": last.get(name), "isSidechain": True, "agentId": name}
-            call = string_or_empty(value.get("parentToolUseID"))
-            chain = found.setdefault(name, Sidechain(name, call, []))
-            chain.values.append((line, {**message, **envelope, **marks}))
-            last[name] = uuid
-    return list(found.values())
+def _number_spans(parents: array[int], order: array[int]) -> tuple[array[int], array[int]]:
+    sizes, starts = array("q", [1]) * len(parents), array("q", [0]) * len(parents)
+    for turn in reversed(order):
+        if parents[turn] != NONE:
+            sizes[parents[turn]] += sizes[turn]
+    free, root = array("q", [0]) * len(parents), 0  # the next number below each turn
+    for turn in order:
+        parent = parents[turn]
+        if parent == NONE:
+            first, root = root, root + sizes[turn]
+        else:
+            first, free[parent] = free[parent], free[parent] + sizes[turn]
+        free[turn], starts[turn] = first + 1, first
+    return sizes, starts

@@ -20,8 +20,8 @@ from recollect.entries import Message, Note, Text, ToolCall, ToolResult, json_te
 from recollect.errors import CannotImport
 from recollect.transcripts.json_values import Json, object_or_empty, string_or_empty, too_deep
 from recollect.transcripts.record_format import get_tag
+from recollect.transcripts.source_file import SourceFile, read_small_file
 from recollect.transcripts.subagent_links import NAME, PARENT, SUBAGENT
-from recollect.transcripts.tolerant_json import FILE_LIMIT, read_bytes
 from recollect.transcripts.transcript import (
     ImportProblem,
     ReadTranscript,
@@ -50,7 +50,7 @@ def collect_subagents(file: TranscriptFile, path: Path, read: ReadTranscript) ->
     files = {main.session: file._replace(transcript=main)}
     for each in _read_files(main, path, read, warnings):
         files.setdefault(each.transcript.session, each)
-    inside = [one for each in files.values() for one in each.transcript.subagents if one.entries]
+    inside = [one for each in files.values() for one in each.transcript.subagents if one.count]
     for transcript in inside:
         # its own file has more than its caller's, which may know the call that it answers
         known = files.setdefault(transcript.session, TranscriptFile(transcript, path.name, None))
@@ -75,23 +75,19 @@ def _with_call(known: Transcript, inside: Transcript) -> Transcript:
 def _read_files(
     main: Transcript, main_path: Path, read: ReadTranscript, warnings: list[str]
 ) -> Iterator[TranscriptFile]:
-    total = 0
     paths = _find_files(main, main_path)
     if len(paths) > FILES_LIMIT:
         warnings.append(f"{len(paths) - FILES_LIMIT:,} files of subagents were left out")
     for path in paths[:FILES_LIMIT]:
         try:
-            data = read_bytes(path)
-            total += len(data)
-            if total > FILE_LIMIT:
-                raise CannotImport(path.name, "the subagents' files together are too large")
-            transcript = read(data, path.name)
+            file = SourceFile(path)
+            transcript = read(file, path.name)
             if transcript.subagent is None:
                 raise CannotImport(path.name, "it is not a subagent's file")
         except CannotImport as error:
             warnings.append(f"a subagent was left out: {error}")
             continue
-        yield TranscriptFile(_with_meta(transcript, path), path.name, data)
+        yield TranscriptFile(_with_meta(transcript, path), path.name, file)
 
 
 def _find_files(main: Transcript, main_path: Path) -> list[Path]:
@@ -105,9 +101,9 @@ def _find_files(main: Transcript, main_path: Path) -> list[Path]:
         return []
     given = json.loads(main.header)[NAME].get("sessionId")
     named = {
-        get_tag(NAME, entry.body).get(SUBAGENT)
-        for entry in main.entries
-        if isinstance(entry.body, Message) and entry.body.extra
+        get_tag(NAME, body).get(SUBAGENT)
+        for body in (_messages(main) if beside else ())  # a large file is read for it once more
+        if body.extra
     }
     own = [
         path
@@ -124,7 +120,7 @@ def _with_meta(transcript: Transcript, path: Path) -> Transcript:
     if transcript.subagent is None or not _FILE_NAME.fullmatch(path.name) or not beside.is_file():
         return transcript
     try:
-        meta = _parse_meta(read_bytes(beside))
+        meta = _parse_meta(read_small_file(beside, _META_LIMIT))
     except (ValueError, RecursionError) as error:
         problem = ImportProblem(0, f"{beside.name} cannot be read ({error!s:.200})")
         return msgspec.structs.replace(transcript, problems=(*transcript.problems, problem))
@@ -140,8 +136,6 @@ def _with_meta(transcript: Transcript, path: Path) -> Transcript:
 
 
 def _parse_meta(data: bytes) -> Json:
-    if len(data) > _META_LIMIT:
-        raise ValueError(f"it has {len(data):,} bytes, the limit is {_META_LIMIT:,}")
     meta = json.loads(data)
     if not isinstance(meta, dict) or too_deep(meta, _META_DEPTH):
         raise ValueError("it is not a plain object")
@@ -151,6 +145,8 @@ def _parse_meta(data: bytes) -> Json:
 
 def _link(main: Transcript, agents: Sequence[Transcript]) -> tuple[Transcript, ...]:
     """The main session and its subagents, in that order, with titles and notes that link them."""
+    if not agents and main.subagent is None:
+        return (msgspec.structs.replace(main, subagents=()),)
     everyone = (main, *agents)
     found = [(info, prompt) for each in everyone for info, prompt in _find_calls(each)]
     calls = {info.call: info for info, _ in found}
@@ -225,7 +221,7 @@ def _complete_info(
 
 
 def _messages(transcript: Transcript) -> Iterator[Message]:
-    return (entry.body for entry in transcript.entries if isinstance(entry.body, Message))
+    return (e.body for e in transcript.each_entry() if isinstance(e.body, Message))
 
 
 def _first_prompt(transcript: Transcript) -> str:

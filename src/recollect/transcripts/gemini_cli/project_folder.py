@@ -16,7 +16,7 @@ import msgspec
 
 from recollect.errors import CannotImport
 from recollect.transcripts.json_values import object_or_empty, string_or_empty
-from recollect.transcripts.tolerant_json import read_bytes
+from recollect.transcripts.source_file import read_small_file
 from recollect.transcripts.transcript import (
     ReadTranscript,
     TranscriptBundle,
@@ -61,7 +61,7 @@ def _named_folders(path: Path, folder_hash: str) -> Iterator[str]:
 
 def _read_small(file: Path, limit: int) -> str:
     try:
-        return read_bytes(file, limit).decode("utf-8", "replace") if file.is_file() else ""
+        return read_small_file(file, limit).decode("utf-8", "replace") if file.is_file() else ""
     except (CannotImport, OSError, ValueError):
         return ""
 

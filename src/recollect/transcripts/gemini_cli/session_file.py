@@ -6,7 +6,7 @@ branch. `message_records` has the messages themselves.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import msgspec
 
@@ -15,6 +15,7 @@ from recollect.store.contract import SessionInfo
 from recollect.transcripts.gemini_cli.message_records import RECORD_FORMAT, parse_parts
 from recollect.transcripts.gemini_cli.project_folder import hash_path
 from recollect.transcripts.json_values import Json, objects_in, string_or_empty
+from recollect.transcripts.record_source import RecordSource
 from recollect.transcripts.session_file_format import SessionFileFormat, safe_file_name
 from recollect.transcripts.timestamps import format_zulu, to_datetime
 from recollect.transcripts.transcript import ImportProblem, Transcript, report_non_objects
@@ -27,9 +28,10 @@ def detect(value: Json) -> bool:
     return any(ids) if isinstance(value.get("messages"), list) else all(ids)
 
 
-def read(records: Sequence[tuple[int, Json]]) -> Transcript:
-    first = records[0][1]
-    return read_object(first) if isinstance(first.get("messages"), list) else read_lines(records)
+def read(records: RecordSource) -> Transcript:
+    found = records.load_all()
+    first = found[0][1]
+    return read_object(first) if isinstance(first.get("messages"), list) else read_lines(found)
 
 
 def read_object(value: Json) -> Transcript:
