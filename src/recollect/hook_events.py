@@ -96,6 +96,8 @@ class SessionEnd(HookEvent, frozen=True):
     reason: str = ""
 
 
+# A refusal at any other event comes too late.
+REFUSABLE = (SessionStart, BeforeAgent, BeforeModel, BeforeTool)
 EVENT_NAMES = tuple(event.__name__ for event in HookEvent.__subclasses__())
 
 
@@ -103,7 +105,9 @@ class HookDecision(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of one hook, or of all together."""
 
     allowed: bool = True
-    reason: str = ""  # of a refusal
+    reason: str = ""  # of a refusal or a question
+    ask: bool = False  # the user has to agree to the tool call; where nobody can be asked: no
+    stop: bool = False  # with a refusal: the run ends
     additional_context: str = ""
     arguments: str | None = None  # a JSON object as text that replaces the call's arguments
     keep: str = ""  # text that a compaction has to keep

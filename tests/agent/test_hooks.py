@@ -274,6 +274,9 @@ def test_a_command_gets_the_event_on_its_standard_input(tmp_path: Path) -> None:
         "cwd": str(tmp_path),
         "hook_event_name": "AfterTool",
         "timestamp": "2023-11-14T22:13:20.123+00:00",
+        "tool_name": "t",
+        "tool_use_id": "",
+        "tool_input": {"a": [1]},
         "data": {
             "tool": "t",
             "call": "",
@@ -324,11 +327,13 @@ def test_plain_text_on_stdout_is_ignored() -> None:
         '{"x": ' + "9" * 50_000 + "}",
     ],
 )
-def test_hostile_output_causes_a_warning_and_changes_nothing(printed: str, tmp_path: Path) -> None:
+def test_hostile_output_causes_a_warning_and_is_no_consent(printed: str, tmp_path: Path) -> None:
     (tmp_path / "printed").write_text(printed)
     made = fired(shell("cat printed"), event=CALL, cwd=tmp_path)
     assert made.warnings
-    assert made == HookDecision(warnings=made.warnings)
+    assert made == HookDecision(ask=made.ask, reason=made.reason, warnings=made.warnings)
+    readable = printed == '{"additionalContext": 7}'  # the answer is one, only its text is not
+    assert made.ask != readable
 
 
 @given(st.binary(max_size=200))

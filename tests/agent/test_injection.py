@@ -28,7 +28,7 @@ from recollect.runtime.coding_agent import (
     lazy_tools,
 )
 from recollect.runtime.prompt_run import DEFAULT_OPTIONS, RunOptions
-from recollect.runtime.session_context import environment_block
+from recollect.runtime.session_context import environment_block, memory_sources
 from recollect.session import Session
 from recollect.settings import load_settings
 from recollect.snapshot.snapshot_format import SECTIONS, parse_snapshot, write_snapshot
@@ -38,6 +38,7 @@ from recollect.testing import ScriptedModel, ScriptLine, call, says
 from recollect.view.initial_messages import instructions_message
 from recollect.view.view import View
 from recollect.workspace.effective_settings import resolve_settings
+from recollect.workspace.memory_reader import MemoryReader
 from recollect.workspace.project_identity import identify_project
 from recollect.workspace.trusted_folders import trust_folder
 from recollect.workspace.working_folders import WorkingFolders
@@ -92,7 +93,12 @@ def folder(house: House) -> Workspace:
     here = WorkingFolders(house.root, found.root)
     commands = LazyCommands(found)
     tools = lazy_tools(commands, found)
-    return Workspace(here, found, identify_project(house.root), commands, hooks, tools)
+    project = identify_project(house.root)
+
+    def memory(own: bool) -> MemoryReader:
+        return MemoryReader(memory_sources(here, found, own=own))
+
+    return Workspace(here, found, project, commands, hooks, tools, memory)
 
 
 async def opening(root: Path) -> tuple[Message, ...]:
@@ -167,7 +173,8 @@ def test_a_model_that_obeys_what_it_read_is_refused(house: House, mode: str) -> 
         return results(entries)
 
     found = house.play(story)
-    allowed = {"shell"} if mode == "free" else set()  # the user allowed harmless commands
+    # the user allowed plain file commands, or all harmless ones
+    allowed = {"shell"} if mode in ("edit", "free") else set()
     obeyed = {key for key in OBEYS if not found[key].is_error} - allowed
     changed = digest(house.root)
     for name in allowed:

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.errors import BadSettings
-from recollect.permissions.command_rules import judge_line, tighten
+from recollect.permissions.command_judge import judge_line
 from recollect.permissions.command_rules import parse_rules as command_rules
+from recollect.permissions.command_rules import tighten
 from recollect.settings import ContextSettings, HookCommand, Settings, parse_settings
 from recollect.settings.setting_definitions import SETTINGS_SECTIONS, CustomModel
 from recollect.workspace.effective_settings import (
@@ -18,7 +19,7 @@ from recollect.workspace.effective_settings import (
     project_root,
     resolve_settings,
 )
-from recollect.workspace.project_overrides import digest_hooks
+from recollect.workspace.hook_approval import digest_hooks
 from recollect.workspace.setting_sources import SettingSource, list_effective_settings
 from recollect.workspace.trusted_folders import approve_hooks, distrust_folder, trust_folder
 from tests.workspace.project_folder import ProjectFolder
@@ -183,7 +184,7 @@ def test_an_ask_rule_of_a_project_never_turns_a_no_into_a_question(
 
 def approve(place: ProjectFolder) -> None:
     found = place.found()
-    approve_hooks(found.root, digest_hooks(found.unapproved_hooks), place.home)
+    approve_hooks(found.root, digest_hooks(found.unapproved_hooks, found.root), place.home)
 
 
 def test_hooks_of_a_project_are_kept_apart_from_the_users(place: ProjectFolder) -> None:
@@ -201,7 +202,7 @@ def test_unapproved_hooks_do_not_run_even_in_a_trusted_folder(
 ) -> None:
     found = place.found(HOOK)
     assert (found.project_hooks, len(found.unapproved_hooks)) == ((), 1)
-    assert "`recollect trust` shows them" in found.warnings[0]
+    assert "`recollect trust --hooks` shows them" in found.warnings[0]
     approve(place)
     assert len(place.found().project_hooks) == 1
     assert not place.found().warnings
@@ -242,7 +243,7 @@ def test_hooks_that_other_users_can_write_are_refused(place: ProjectFolder) -> N
 MAY = {
     "language",
     "hooks",
-    *(f"permissions.{name}" for name in ("mode", "allow", "ask", "deny", "network")),
+    *(f"permissions.{name}" for name in ("mode", "allow", "ask", "deny", "network", "sandbox")),
     *(
         f"agent.{name}"
         for name in (
@@ -293,9 +294,32 @@ def test_a_key_that_decides_where_the_conversation_goes_is_refused(
 def test_the_refused_keys_are_exactly_these() -> None:
     whole = {"generation", "routing", "transport"}
     apart = {"model", "mirror", "autosave_seconds", "agent.editor", "agent.telemetry"}
-    apart |= {"agent.directories", "store"}
+    apart |= {"agent.directories", "store", "store_wait"}
     assert {key for key in MAY_NOT if key.partition(".")[0] not in whole} == apart
     assert "url" in CustomModel.__struct_fields__
+
+
+@pytest.mark.parametrize(
+    ("user", "project", "in_force"),
+    [
+        ("auto", "bubblewrap", "bubblewrap"),
+        ("none", "landlock", "landlock"),
+        ("none", "auto", "auto"),
+        ("landlock", "bubblewrap", "bubblewrap"),
+        ("auto", "none", "auto"),
+        ("auto", "landlock", "auto"),
+        ("landlock", "auto", "landlock"),
+        ("bubblewrap", "none", "bubblewrap"),
+    ],
+)
+def test_a_project_may_only_tighten_the_sandbox(
+    place: ProjectFolder, user: str, project: str, in_force: str
+) -> None:
+    place.own.parent.mkdir(parents=True, exist_ok=True)
+    place.own.write_text(f'[permissions]\nsandbox = "{user}"\n')
+    found = place.found(f'[permissions]\nsandbox = "{project}"\n')
+    assert found.settings.permissions.sandbox == in_force
+    assert bool(found.warnings) == (in_force != project)
 
 
 def test_a_custom_model_of_a_project_is_refused(place: ProjectFolder) -> None:

@@ -254,7 +254,11 @@ class AgentRun:
         hooks, calls = self.agent.fired_hooks, self._calls()
         if self.last_reply is not None:
             self.usage = add_usage(self.usage, self.last_reply.usage)
-            await hooks.fire(self._after_model(self.last_reply, seconds))
+            decision = await hooks.fire(self._after_model(self.last_reply, seconds))
+            if decision.stop:
+                left_open = self.agent.client_names
+                await uncancellable(mark_calls_not_run(self.session, self.last_reply, left_open))
+                raise RefusedByHook(f"a hook stopped the run: {decision.reason}")
         for call in (each for each in calls if each.name not in self.agent.client_names):
             # many equal calls in one reply are one loop: the model has not been warned yet
             self.loop = self.loop or self.detector.call(call.name, call.arguments)
@@ -308,7 +312,14 @@ class AgentRun:
         left_open = self._client_calls(cut)
         calls = [call for call in self._calls() if not any(call is each for each in left_open)]
         runner = ToolRunner(
-            self.session, calls, agent.tools, agent.roots, *checks, cwd=agent.cwd, cut=cut
+            self.session,
+            calls,
+            agent.tools,
+            agent.roots,
+            *checks,
+            cwd=agent.cwd,
+            cut=cut,
+            ask_user=agent.ask_user,
         )
         if self.reason == "loop":
             await uncancellable(runner.refuse("you repeat yourself, so it was not run"))

@@ -8,8 +8,9 @@ an interrupted message, and a note gives the reason of a failure.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import lru_cache
 
 import msgspec
 
@@ -132,7 +133,7 @@ async def exchange(
         await recorder.end_drafts()
         raise
     try:
-        message = await uncancellable(recorder.store(message))
+        message = await recorder.store_uncancelled(message)
     except asyncio.CancelledError:  # it is stored; its calls will not be run
         await uncancellable(mark_calls_not_run(session, message))
         raise
@@ -153,7 +154,8 @@ def _describe_request(view: View, model: Model, options: RequestOptions) -> Requ
     return msgspec.structs.replace(request, generation=generation)
 
 
-def count_tools(tools: Iterable[Declaration], counter: Counter) -> int:
+@lru_cache(64)  # asked for several times in every turn, of the same tools
+def count_tools(tools: tuple[Declaration, ...], counter: Counter) -> int:
     """The tokens that the declarations of the tools take."""
     return sum(counter.text(f"{one.name} {one.description} {one.parameters}") for one in tools)
 
@@ -224,6 +226,11 @@ class _ReplyRecorder:
             if isinstance(ended, Exception) and not isinstance(ended, RecollectError):
                 raise ended
         self._timer = self._draft = None
+
+    async def store_uncancelled(self, message: Message) -> Message:
+        """`store`, however often the task is cancelled; an append is finished in any case."""
+        stored = self.store(message)
+        return await (stored if self._draft is None else uncancellable(stored))
 
     async def store(self, message: Message) -> Message:
         """The reply as it was stored: after the calls that the server ran by itself."""

@@ -25,12 +25,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from recollect.agent.hook_answers import parse_answer, parse_object, parse_output
+from recollect.agent.hook_environment import hook_environment
 from recollect.agent.hooks import CommandHook, Hook, PythonHook
-from recollect.codecs.foreign_json import is_too_deep, strict_json
+from recollect.codecs.foreign_json import strict_json
 from recollect.entries import json_text
 from recollect.hook_events import AfterTool, BeforeTool, HookDecision, HookEvent
-from recollect.json_depth import MAX_DEPTH
 from recollect.text import clean, clip, clip_middle, one_line
+from recollect.workspace.hook_approval import digest_hook_files
 
 MAX_INPUT_TEXT = 200_000  # characters of each text that a command receives, except arguments
 MAX_CONTEXT = 20_000  # characters of all hooks together, for context and for text to keep
@@ -40,6 +42,10 @@ MAX_OUTPUT = 8_000_000  # bytes of a command's output; the rest is discarded
 _MAX_WARNINGS, _MAX_WARNING, _MAX_NAME = 20, 500, 80
 _OUTPUT_GRACE = 0.5  # seconds to wait for output after the command ended
 _BLOCK_EXIT_CODE = 2
+_CHANGED = (
+    "a file that this hook runs was changed after the user approved it, so it is not run; "
+    "the user can look at it and approve it with `recollect trust --hooks`"
+)
 _INVALID = "returned something invalid"
 _TAG_CHARACTERS = re.compile("[\U000e0000-\U000e007f]")  # invisible, read by models
 
@@ -47,9 +53,12 @@ _TAG_CHARACTERS = re.compile("[\U000e0000-\U000e007f]")  # invisible, read by mo
 async def run_hook(hook: Hook, event: HookEvent, cwd: Path, transcript: str) -> HookDecision:
     if isinstance(hook, PythonHook):
         return _validate(await _run_callable(hook, event), event, hook)
+    if hook.digest and digest_hook_files(hook.command, cwd) != hook.digest:
+        # a refusal: what it would have checked is not checked
+        return _validate(HookDecision(allowed=False, reason=_CHANGED), event, hook)
     stdin = encode_command_input(event, cwd, transcript)
     try:
-        decision = _interpret(*await _run_command(hook, stdin, cwd))
+        decision = _interpret(event, *await _run_command(hook, stdin, cwd))
     except TimeoutError:
         decision = _warning(f"was stopped after {hook.timeout:g} seconds")
     except (OSError, ValueError) as error:
@@ -82,7 +91,7 @@ def _validate(answer: HookDecision, event: HookEvent, hook: Hook) -> HookDecisio
         arguments = answer.arguments
         if arguments is not None:
             if isinstance(event, BeforeTool):
-                arguments = json_text(_parse_object(arguments, MAX_ARGUMENTS))
+                arguments = json_text(parse_object(arguments, MAX_ARGUMENTS))
             else:
                 arguments = None
                 warnings.append("only BeforeTool can change arguments")
@@ -90,6 +99,8 @@ def _validate(answer: HookDecision, event: HookEvent, hook: Hook) -> HookDecisio
         return HookDecision(
             allowed=bool(answer.allowed),
             reason=reason if answer.allowed else reason or f"{name} blocked it without a reason",
+            ask=bool(answer.ask) and bool(answer.allowed),
+            stop=bool(answer.stop) and not answer.allowed,
             additional_context=_clean_text(answer.additional_context, MAX_CONTEXT),
             arguments=arguments,
             keep=_clean_text(answer.keep, MAX_CONTEXT),
@@ -98,44 +109,22 @@ def _validate(answer: HookDecision, event: HookEvent, hook: Hook) -> HookDecisio
     except (TypeError, ValueError, RecursionError) as error:
         # the answer is invalid, but a refusal counts however it is worded
         fact = _name_warning(name, f"{_INVALID}: {error}")
-        return _warning(fact) if answer.allowed else HookDecision(allowed=False, reason=fact)
+        if answer.allowed:
+            asks = bool(answer.ask)
+            return HookDecision(ask=asks, reason=fact if asks else "", warnings=(fact,))
+        return HookDecision(allowed=False, stop=bool(answer.stop), reason=fact)
 
 
 def _name_warning(name: str, text: str) -> str:
     return one_line(f"hook {name}: {text}", _MAX_WARNING)
 
 
-def _parse_decision(value: Mapping[str, Any]) -> HookDecision:
-    """Parse the object that a command printed, or the mapping that a callable returned."""
-    if value.get("decision") in ("block", "deny"):
-        # first: no other field, however wrong, voids a refusal
-        return HookDecision(allowed=False, reason=value.get("reason", ""))
-    changed = value.get("arguments")
-    if changed is not None and not isinstance(changed, dict):
-        raise TypeError("arguments must be a JSON object")
-    return HookDecision(
-        additional_context=value.get("additionalContext", ""),
-        arguments=None if changed is None else json_text(changed),
-        keep=value.get("keep", ""),
-    )
-
-
-def _parse_object(text: str, limit: int) -> dict[str, Any]:
-    """Parse a JSON object of bounded length and depth, without duplicate names or NaN."""
-    if len(text) > limit:
-        raise ValueError(f"JSON of {len(text):,} characters; the limit is {limit:,}")
-    value = strict_json(text)
-    if not isinstance(value, dict):
-        raise ValueError("a JSON object was expected")
-    if is_too_deep(value):
-        raise ValueError(f"JSON nested deeper than {MAX_DEPTH} levels")
-    return value
-
-
 def merge_decisions(one: HookDecision, other: HookDecision) -> HookDecision:
     return HookDecision(
         allowed=other.allowed,
-        reason="" if other.allowed else other.reason,
+        reason=other.reason if not other.allowed else one.reason or other.reason,
+        ask=other.allowed and (one.ask or other.ask),
+        stop=other.stop,
         additional_context=_join(one.additional_context, other.additional_context),
         arguments=one.arguments if other.arguments is None else other.arguments,
         keep=_join(one.keep, other.keep),
@@ -180,7 +169,7 @@ def _decision_from(value: object) -> HookDecision:
     if isinstance(value, str):
         return HookDecision(additional_context=value)
     if isinstance(value, Mapping):
-        return _parse_decision(value)
+        return parse_answer(value)
     raise TypeError(f"a {type(value).__name__}; return nothing, a text or a HookDecision")
 
 
@@ -237,14 +226,17 @@ def encode_command_input(event: HookEvent, cwd: Path, transcript: str) -> bytes:
     }
     if isinstance(event, BeforeTool | AfterTool):
         data["arguments"] = event.arguments
+        # where hooks of other agents look for it
+        common |= {"tool_name": event.tool, "tool_use_id": event.call}
         # whole, and parsed as the tool parses them: the hook checks what will run
         with contextlib.suppress(ValueError, RecursionError):
             parsed = strict_json(event.arguments or "{}")
+            common["tool_input"] = parsed
             return json.dumps({**common, "data": {**data, "arguments": parsed}}).encode()
     return json.dumps({**common, "data": data}).encode()
 
 
-def _interpret(code: int, out: _PipeReader, err: _PipeReader) -> HookDecision:
+def _interpret(event: HookEvent, code: int, out: _PipeReader, err: _PipeReader) -> HookDecision:
     stderr = err.kept.decode("utf-8", "replace")
     if code == _BLOCK_EXIT_CODE:
         return HookDecision(allowed=False, reason=stderr)
@@ -252,14 +244,16 @@ def _interpret(code: int, out: _PipeReader, err: _PipeReader) -> HookDecision:
         how = f"exit code {code}" if code > 0 else f"signal {-code}"
         return _warning(f"{how}: {stderr}" if stderr.strip() else how)
     text = out.kept.decode("utf-8", "replace").strip()
-    if not text.startswith("{"):
-        return HookDecision()  # plain text is ignored
     try:
-        if out.truncated:
+        if out.truncated and text.startswith("{"):
             raise ValueError(f"more than {MAX_OUTPUT:,} bytes")
-        return _parse_decision(_parse_object(text, MAX_OUTPUT))
+        return parse_output(text, MAX_OUTPUT)
     except (TypeError, ValueError, RecursionError) as error:
-        return _warning(f"its output is invalid: {error}")
+        # it may have meant a refusal, so a call is not taken for allowed
+        warning = f"its output is invalid: {error}"
+        asks = isinstance(event, BeforeTool)
+        reason = "its answer about this call cannot be understood" if asks else ""
+        return HookDecision(ask=asks, reason=reason, warnings=(warning,))
 
 
 class _PipeReader:
@@ -303,6 +297,7 @@ async def _run_command(
                 stdout=out.writer,
                 stderr=err.writer,
                 cwd=cwd,
+                env=hook_environment(hook.env, os.environ),
                 start_new_session=True,
             )
         out.writer.close()

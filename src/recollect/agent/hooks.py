@@ -17,7 +17,14 @@ from typing import Any, TypeAlias
 import msgspec
 
 from recollect.errors import BadInput
-from recollect.hook_events import EVENT_NAMES, BeforeTool, HookDecision, HookEvent, SessionStart
+from recollect.hook_events import (
+    EVENT_NAMES,
+    REFUSABLE,
+    BeforeTool,
+    HookDecision,
+    HookEvent,
+    SessionStart,
+)
 from recollect.store.ids import now
 from recollect.text import clip_middle
 
@@ -41,9 +48,11 @@ class PythonHook(_HookOptions, frozen=True, kw_only=True):
 
 
 class CommandHook(_HookOptions, frozen=True, kw_only=True):
-    """A program with its arguments, started without a shell."""
+    """A program with its arguments, started without a shell, in a clean environment."""
 
     command: tuple[str, ...]
+    env: tuple[str, ...] = ()  # names of further variables that it gets
+    digest: str = ""  # of the files in the folder that it names; with others it does not run
 
 
 Hook: TypeAlias = PythonHook | CommandHook
@@ -111,6 +120,7 @@ class Hooks:
                 break
             if isinstance(event, BeforeTool) and answer.arguments is not None:
                 event = msgspec.structs.replace(event, arguments=answer.arguments)
+        decision = _fit_event(decision, event)
         for warning in decision.warnings:
             self._warn(warning)
         return decision
@@ -119,6 +129,19 @@ class Hooks:
         if self._transcript is None or not isinstance(hook, CommandHook):
             return ""
         return await self._transcript(event.session)
+
+
+def _fit_event(decision: HookDecision, event: HookEvent) -> HookDecision:
+    """A question becomes a refusal where there is no call to ask about; a refusal that comes too
+    late becomes a warning."""
+    name = type(event).__name__
+    if decision.ask and isinstance(event, REFUSABLE) and not isinstance(event, BeforeTool):
+        reason = f"{decision.reason} (nobody can be asked at {name})"
+        return msgspec.structs.replace(decision, allowed=False, ask=False, reason=reason)
+    if (decision.allowed and not decision.ask) or isinstance(event, REFUSABLE):
+        return decision
+    late = f"a hook refused at {name}, when it was too late to refuse: {decision.reason}"
+    return msgspec.structs.replace(decision, warnings=(*decision.warnings, late))
 
 
 def _check_hook(hook: Hook | HookFunction) -> Hook:

@@ -33,10 +33,12 @@ from recollect.agent.instructions import lacking_instructions
 from recollect.agent.prepared_request import PreparedRequest
 from recollect.agent.run_events import AgentEvent, RunFinished
 from recollect.agent.tool_calls import (
+    AskUser,
     PermissionCheck,
     WriteGuard,
     allow_reads_only,
     protect_config,
+    refuse_unasked,
 )
 from recollect.codecs.wire_protocol import Declaration, Generation, RequestOptions
 from recollect.compaction.budget import Budget
@@ -62,6 +64,7 @@ class Agent(msgspec.Struct, frozen=True):
     cwd: Path | None = None  # where relative paths begin; None: in the first root
     permission_check: PermissionCheck = allow_reads_only  # decides if `permissions` do not
     write_guard: WriteGuard = protect_config
+    ask_user: AskUser = refuse_unasked  # for a call that a hook wants the user to agree to
     generation: Generation = Generation()
     rules: ElisionRules | Sequence[CustomRule] = ()
     budget: Budget | None = None
@@ -163,7 +166,8 @@ class Agent(msgspec.Struct, frozen=True):
     def request_options(self, model: str, *, follows: bool = False) -> RequestOptions:
         """What a request has beside its messages: the model, the tools, the generation settings.
         `follows`: the model was sent results of its calls, so it is not forced to call again."""
-        own = (tool.declaration for tool in self.tools if tool.name not in self.client_names)
+        hidden = self.client_names
+        own = (tool.declaration for tool in self.tools if tool.name not in hidden)
         choice = "auto" if follows and self.tool_choice != "none" else self.tool_choice
         return RequestOptions(
             model=model,

@@ -5,7 +5,8 @@ log what the session already has, so a resumed session gets the date only on ano
 working directories only if they are others, and each memory file once. Memory is read again for
 each prompt, and what has changed since it was given is given again. The editor's state comes whole
 at first and after a compaction, then only its changes. A date or a directory that a compaction hid
-is repeated. Only new entries of the log are looked at.
+is repeated. Only new entries of the log are looked at; one that is not the log of the last call,
+after a rewind or in a sub-agent's session, is read from its beginning.
 """
 
 from __future__ import annotations
@@ -39,11 +40,13 @@ from recollect.workspace.memory_files import (
     MemoryChanges,
     MemoryFile,
     MemorySources,
+    find_memory_changes,
     memory_message,
-    read_memory_changes,
+    read_given_memory,
     read_memory_near,
     seen_memory,
 )
+from recollect.workspace.memory_reader import MemoryReader
 from recollect.workspace.working_folders import (
     WorkingFolders,
     folder_change_line,
@@ -59,14 +62,19 @@ class ContextReminders:
         self,
         sources: MemorySources,
         *,
+        memory: MemoryReader | None = None,  # for several sessions
         editor: Path | None = None,
         today: Callable[[], date] = date.today,
         locale: str = DEFAULT_LOCALE,
     ) -> None:
         self._sources, self._editor_file = sources, editor
         self._today, self._locale = today, locale
-        self._processed = 0  # entries
+        self._read_memory = memory or MemoryReader(sources)
         self._folders = WorkingFolders(sources.cwd, sources.root, sources.added)
+        self._forget_all()
+
+    def _forget_all(self) -> None:
+        self._processed, self._newest = 0, ""  # entries, and the id of the last one
         self._first: WorkingFolders | None = None  # that the log states
         self._last: WorkingFolders | None = None
         self._given: dict[str, str] = {}  # memory: the digest of each file
@@ -76,8 +84,11 @@ class ContextReminders:
         self._compaction: str | None = None
 
     async def __call__(self, view: View) -> Sequence[Message]:
-        new = view.log.entries[self._processed : view.n]
-        self._processed = view.n
+        entries, done = view.log.entries, self._processed
+        if done > view.n or (done and entries[done - 1].id != self._newest):
+            self._forget_all()
+        new = entries[self._processed : view.n]
+        self._processed, self._newest = view.n, entries[view.n - 1].id if view.n else ""
         touched = self._read_entries(new)
         self._forget_compacted(view)
         found = [self._date(), *await self._folder_change(), await self._editor_change()]
@@ -168,7 +179,12 @@ class ContextReminders:
         if not self._prompted:
             return None
         self._prompted = False
-        changes = await asyncio.to_thread(read_memory_changes, self._sources, self._given)
+        found = await self._read_memory()
+        elsewhere = self._given.keys() - {file.path for file in found.files}
+        if elsewhere:  # what was found while tools worked in other folders
+            sources, given = self._sources, self._given
+            found = await asyncio.to_thread(read_given_memory, sources, given, found)
+        changes = find_memory_changes(found, self._given)
         for path in changes.removed:
             del self._given[path]
         self._given |= {file.path: file.digest for file in (*changes.new, *changes.changed)}

@@ -19,9 +19,8 @@ import msgspec
 from recollect.agent.exchange import error_output, tool_result
 from recollect.agent.hooks import Hooks
 from recollect.entries import Message, Note, Text, ToolCall, ToolResult, handle_of
-from recollect.errors import RecollectError
-from recollect.hook_events import AfterTool, BeforeTool
-from recollect.permissions.protected_paths import names_config
+from recollect.errors import RecollectError, RefusedByHook
+from recollect.hook_events import AfterTool, BeforeTool, HookDecision
 from recollect.session import Session
 from recollect.session_log import uncancellable
 from recollect.store.output_notes import output_part
@@ -34,6 +33,9 @@ from recollect.tools.tool import (
     ToolFailed,
     ToolOutput,
 )
+from recollect.workspace.protected_links import find_linked_names
+from recollect.workspace.protected_names import find_protected, makes_bare_repository
+from recollect.workspace.untrusted_text import one_line
 
 CUT_CALL = (
     "the output limit cut this call off, so it was not run; write it again, in smaller pieces "
@@ -44,6 +46,13 @@ UNKNOWN_OUTCOME = "this call was interrupted: its outcome is unknown, and it was
 PermissionCheck: TypeAlias = Callable[[Tool, ToolCall], Awaitable[str]]
 # Returns why a tool may not change a file. The path has its links resolved and starts at the root.
 WriteGuard: TypeAlias = Callable[[Path], Awaitable[str]]
+# Asks the user about a call, for a reason; returns why it may not run, or an empty text.
+AskUser: TypeAlias = Callable[[ToolCall, str], Awaitable[str]]
+
+
+async def refuse_unasked(call: ToolCall, reason: str) -> str:
+    """The default: nobody can be asked."""
+    return f"a hook wants the user to agree to {call.name}, and nobody can be asked here: {reason}"
 
 
 async def allow_reads_only(tool: Tool, call: ToolCall) -> str:
@@ -53,9 +62,11 @@ async def allow_reads_only(tool: Tool, call: ToolCall) -> str:
 
 
 async def protect_config(path: Path) -> str:
-    """Settings, memory, hooks and start-up files are the user's: no tool changes them."""
-    named = names_config(str(path))
-    return f"{path.name} decides what runs later; only the user changes it" if named else ""
+    """What starts something or is taken for the user's words is theirs: no tool changes it."""
+    text = path.as_posix()
+    if find_protected(text) is None and not makes_bare_repository(text):
+        return ""
+    return f"{one_line(text)} decides what runs later; only the user changes it"
 
 
 class ToolStopped(RecollectError):
@@ -94,12 +105,14 @@ class ToolRunner:
         write_guard: WriteGuard = protect_config,
         cwd: Path | None = None,
         cut: ToolCall | None = None,  # one of the calls, of which the end is missing
+        ask_user: AskUser = refuse_unasked,
     ) -> None:
         self.session = session
         self._pending, self._cut = list(calls), cut
         self._tools = {tool.name: tool for tool in tools}
         self._roots, self._cwd, self._hooks = roots, cwd, hooks
         self._permission_check, self._write_guard = permission_check, write_guard
+        self._ask_user, self._stopped = ask_user, ""  # why a hook stopped the run
         self._store_lock = asyncio.Lock()
         self._printed: dict[str, str] = {}  # by call: the entry with what a command printed
         self._backups = FileBackups(session.store, roots, self._note)
@@ -114,6 +127,9 @@ class ToolRunner:
                 for call, result in zip(batch, results, strict=True):
                     await self._store(call, result)
                     yield ToolFinished(call, result)
+                if self._stopped:
+                    await self.refuse(f"it was not run: a hook stopped the run: {self._stopped}")
+                    raise RefusedByHook(f"a hook stopped the run: {self._stopped}")
                 broken = next((each for each in results if each.status == BROKEN_STATUS), None)
                 if broken is not None:
                     await self.refuse("it was not run: the machine has to be put right before")
@@ -151,8 +167,12 @@ class ToolRunner:
             is_error=result.is_error,
             duration=duration,
         )
-        await self._hooks.fire(event)
+        self._note_stop(await self._hooks.fire(event))
         return result
+
+    def _note_stop(self, decision: HookDecision) -> None:
+        if decision.stop:
+            self._stopped = self._stopped or decision.reason
 
     async def _call_tool(self, call: ToolCall) -> ToolOutput:
         # before anybody is asked: a hook or a user should not judge what cannot be run
@@ -166,11 +186,12 @@ class ToolRunner:
                 session=self.session.id, tool=tool.name, call=call.id, arguments=call.arguments
             )
         )
+        self._note_stop(decision)
         if not decision.allowed:
             return error_output(f"a hook refused it: {decision.reason}", "refused")
         if decision.arguments is not None:
             call = msgspec.structs.replace(call, arguments=tool.fit(decision.arguments))
-        if refusal := await self._permission_check(tool, call):
+        if refusal := await self._find_refusal(tool, call, decision):
             return error_output(refusal, "refused")
         context = ToolContext(
             self._roots,
@@ -187,6 +208,12 @@ class ToolRunner:
         except Exception as error:  # noqa: BLE001 - a bug in a tool must not end the session
             return error_output(f"{tool.name} failed: {type(error).__name__}: {str(error)[:1_000]}")
 
+    async def _find_refusal(self, tool: Tool, call: ToolCall, decision: HookDecision) -> str:
+        """Permissions decide as always; whatever they allow, a hook can have the user asked."""
+        if refusal := await self._permission_check(tool, call):
+            return refusal
+        return await self._ask_user(call, decision.reason) if decision.ask else ""
+
     def _problem_with(self, call: ToolCall) -> str:
         """Why the model has to write this call again; empty if it can be run."""
         if call is self._cut:
@@ -200,9 +227,13 @@ class ToolRunner:
     async def _before_change(self, path: Path) -> None:
         """Tools call this, with links resolved, before they change a file."""
         inside = (root for root in map(Path.resolve, self._roots) if path.is_relative_to(root))
-        named = next((path.relative_to(root) for root in inside), path)
-        if refusal := await self._write_guard(named):
-            raise ToolFailed(refusal)
+        names: tuple[Path, ...] = (path,)
+        if (root := next(inside, None)) is not None:
+            links = await asyncio.to_thread(find_linked_names, path, root)
+            names = (path.relative_to(root), *links)
+        for name in names:
+            if refusal := await self._write_guard(name):
+                raise ToolFailed(refusal)
         await self._backups.before_change(path)
 
     async def _note(self, note: Note, call: str = "") -> str:

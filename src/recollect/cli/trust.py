@@ -1,33 +1,53 @@
-"""`recollect trust`: decides whose memory files, settings and hooks are used.
+"""`recollect trust`: decides whose memory files, settings and hooks are used, one after the other.
 
-Nothing of a folder is used before the user trusts it here. The command prints what that puts into
-force, the commands of hooks word for word; only these run from then on.
+Nothing of a folder is used before the user trusts it here. Each part is shown as it is, whole, and
+asked for by itself; what was shown is what is trusted. A "no" also takes back an earlier yes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 from pathlib import Path
 
 import click
+import msgspec
 
 from recollect.cli.console import print_json, print_lines, print_note
-from recollect.cli.display_text import one_line
+from recollect.cli.display_text import sanitize
 from recollect.cli.options import command, json_option
-from recollect.errors import BadSettings
-from recollect.workspace.effective_settings import project_root, resolve_settings
-from recollect.workspace.project_overrides import digest_hooks
+from recollect.errors import BadInput, BadSettings
+from recollect.settings import HookCommand
+from recollect.workspace.effective_settings import (
+    EffectiveSettings,
+    default_settings,
+    project_root,
+    read_untrusted,
+)
+from recollect.workspace.hook_approval import digest_hooks, find_hook_files
+from recollect.workspace.memory_files import MemorySources, read_memory
 from recollect.workspace.trusted_folders import (
+    TRUST_PARTS,
+    FolderTrust,
+    TrustPart,
     approve_hooks,
     distrust_folder,
     load_trust,
     trust_folder,
 )
+from recollect.workspace.untrusted_text import one_line
+
+_WHOLE = 8_000  # characters: more than a command or a value can have
+_HOOKS: tuple[TrustPart, ...] = ("hooks",)
+_NOW = " (until now: yes)"
+_LABELS = ("trusted", "not trusted")
 
 
 @command(
-    ("recollect trust", "this project"),
-    ("recollect trust ~/src", "a folder and everything below it"),
+    ("recollect trust", "this project: shows its memory, settings and hooks, and asks for each"),
+    ("recollect trust --memory", "its memory files and nothing else"),
+    ("recollect trust --yes ~/src", "a folder and everything below it, without questions"),
     ("recollect trust --remove ~/src/strange", "but not this one"),
     ("recollect trust --list", "all decisions"),
 )
@@ -37,54 +57,214 @@ from recollect.workspace.trusted_folders import (
     required=False,
     type=click.Path(exists=True, file_okay=False, path_type=Path),
 )
-@click.option("--remove", is_flag=True, help="Stop trusting it, even if a folder above is trusted.")
+@click.option("--memory", is_flag=True, help="Only its memory files.")
+@click.option("--settings", is_flag=True, help="Only its settings.")
+@click.option("--hooks", is_flag=True, help="Only its hooks.")
+@click.option("-y", "--yes", is_flag=True, help="Answer every question with yes.")
+@click.option(
+    "--remove", "--revoke", is_flag=True, help="Stop trusting it, even if a folder above is."
+)
 @click.option("--list", "listing", is_flag=True, help="List all decisions and change none.")
 @json_option
-def trust(*, folder: Path | None, remove: bool, listing: bool, as_json: bool) -> None:
-    """Trust this project, or a folder and everything below it.
+def trust(
+    *,
+    folder: Path | None,
+    memory: bool,
+    settings: bool,
+    hooks: bool,
+    yes: bool,
+    remove: bool,
+    listing: bool,
+    as_json: bool,
+) -> None:
+    """Trust a folder's memory, settings and hooks.
 
-    Memory files and settings of a trusted folder are used; a project's settings can only be
-    stricter than yours. Hooks are commands that run by themselves: the hooks of the project you
-    trust are shown, and run until they change. Trust it again to see and allow the changes.
+    The folder is this project's unless you name another. Each part is shown and asked for by
+    itself; memory and settings hold for everything below the folder. A project's settings can only
+    be stricter than yours. Hooks are commands that run by themselves: only those that you were
+    shown run, until they or the files that they name change.
     """
+    flags = dict(zip(TRUST_PARTS, (memory, settings, hooks), strict=True))
+    chosen: tuple[TrustPart, ...] = tuple(part for part in TRUST_PARTS if flags[part])
     if listing:
-        if folder or remove:
+        if folder or remove or yes or chosen:
             raise click.UsageError("--list cannot be combined with other arguments.")
-        decisions = load_trust().folders
-        if as_json:
-            print_json(decisions)
-        else:
-            rows = ((_trust_label(trusted=yes), path) for path, yes in decisions.items())
-            print_lines(f"{label:<11}  {one_line(path)}" for label, path in rows)
+        _list_decisions(load_trust(), as_json=as_json)
         return
     place = folder.resolve() if folder else project_root(Path.cwd())
-    (distrust_folder if remove else trust_folder)(place)
-    if as_json:
-        print_json({"folder": str(place), "trusted": not remove})
-    else:
-        print_lines([f"{_trust_label(trusted=not remove)}: {one_line(str(place))}"])
-    if not remove:
-        for line in _consequences(place):
-            print_note(line)
-
-
-def _trust_label(*, trusted: bool) -> str:
-    return "trusted" if trusted else "not trusted"
-
-
-def _consequences(place: Path) -> Iterator[str]:
-    yield "Its memory files are read from now on; `recollect trust --remove` undoes this."
-    try:
-        found = resolve_settings(place)
-    except BadSettings as error:
-        yield f"The agent will not start here: {error}"
+    if remove:
+        removed = chosen or TRUST_PARTS
+        distrust_folder(place, parts=removed)
+        _print_result(place, dict.fromkeys(removed, False), as_json=as_json)
         return
-    if found.project is not None:
-        yield f"Its settings are used: {one_line(str(found.project_file))}"
-    hooks = found.project_hooks or found.unapproved_hooks
+    steps = _TrustSteps(place, chosen, ask=(lambda _: True) if yes else _ask)
+    try:
+        steps.take()
+    finally:  # without an answer, what was answered before holds
+        _print_result(place, steps.answers, as_json=as_json)
+
+
+class _TrustSteps:
+    """Shows and asks for one part after the other, and records each answer at once."""
+
+    def __init__(
+        self, place: Path, chosen: tuple[TrustPart, ...], ask: Callable[[str], bool]
+    ) -> None:
+        self._place, self._ask, self._chosen = place, ask, chosen
+        self.answers: dict[TrustPart, bool] = {}  # for each part that was asked for
+        self._problem = ""
+        try:
+            self._found = read_untrusted(place)
+        except BadSettings as error:
+            if {"settings", "hooks"} & set(chosen):
+                raise
+            self._found, self._problem = default_settings(place), str(error)
+        if "hooks" in chosen and self._found.root != place:
+            root = one_line(str(self._found.root))
+            raise BadInput(
+                f"{one_line(str(place))} is in the project {root}, whose hooks are meant; "
+                f"`recollect trust --hooks {root}` shows them"
+            )
+
+    def take(self) -> None:
+        answers = self.answers
+        parts = self._chosen or TRUST_PARTS
+        if "memory" in parts:
+            _print_exactly(_show_memory(self._place, self._found))
+            answers["memory"] = self._decide("memory")
+        if self._problem:
+            print_note(f"Its settings and hooks cannot be trusted: {self._problem}")
+            return
+        if "settings" in parts:
+            _print_exactly(_show_settings(self._found))
+            answers["settings"] = self._decide("settings")
+        hooks = self._found.unapproved_hooks if self._found.root == self._place else ()
+        if "hooks" in parts and hooks:
+            # before they are shown: what changes while the user reads is not approved
+            digest = digest_hooks(hooks, self._found.root)
+            _print_exactly(_show_hooks(hooks, self._found.root))
+            known = load_trust().approves(self._found.root, digest)
+            answers["hooks"] = self._ask(f"Let these hooks run?{_NOW if known else ''}")
+            if answers["hooks"]:
+                approve_hooks(self._found.root, digest)
+            elif str(self._found.root) in load_trust().hooks:
+                distrust_folder(self._found.root, parts=_HOOKS)
+        elif "hooks" in self._chosen:
+            print_note("It has no hooks.")
+
+    def _decide(self, part: TrustPart) -> bool:
+        trust = load_trust()
+        covers = trust.covers if part == "memory" else trust.covers_settings
+        known = covers(self._place)
+        if self._ask(f"Trust its {part}?{_NOW if known else ''}"):
+            trust_folder(self._place, parts=(part,))
+            return True
+        if known:
+            distrust_folder(self._place, parts=(part,))
+        return False
+
+
+def _ask(question: str) -> bool:
+    try:
+        return click.confirm(question, default=False, err=True)
+    except click.Abort:
+        remedy = "answer y or n, or pass --yes in a script"
+        raise BadInput(f"{question} has no answer, so nothing more is trusted; {remedy}") from None
+
+
+def _print_exactly(lines: Iterable[str]) -> None:
+    """Not `print_note`, which masks what looks like a credential: a command could hide there."""
+    for line in lines:
+        click.echo(sanitize(line), err=True)
+
+
+def _show_memory(place: Path, found: EffectiveSettings) -> Iterator[str]:
+    names = tuple(name for name in found.settings.agent.memory_files if "/" not in name)
+    sources = MemorySources(
+        cwd=place,
+        root=place,
+        home=found.user_file.parent,
+        trusted=lambda _: True,
+        names=names,
+        import_style=found.settings.agent.memory_imports,
+        has_own=False,
+    )
+    known = read_memory(sources)
+    yield f"Memory: files that a model is given as your words, in {one_line(str(place))} and below"
+    for file in known.files:
+        size = len(file.text.encode("utf-8", "replace"))
+        yield f"  {one_line(_short(Path(file.path), place), _WHOLE)}  {size:,} bytes"
+    yield from (f"  not read: {problem}" for problem in known.problems)
+    yield "  (later ones too)" if known.files else "  none yet; later ones are read"
+
+
+def _show_settings(found: EffectiveSettings) -> Iterator[str]:
+    yield "Settings: a project's can only be stricter than yours"
+    project = found.project
+    keys = [key for key in project.lines if key != "hooks"] if project else []
+    for key in keys:
+        assert project is not None
+        value, own = (_value(each, key) for each in (project.settings, found.user.settings))
+        effect = f"yours: {own}" if key in found.project_keys else "no effect"
+        yield f"  {one_line(key)} = {one_line(value, _WHOLE)}  ({effect})"
+    yield from (f"  {one_line(warning, _WHOLE)}" for warning in found.warnings if _is_ours(warning))
+    if not keys:
+        yield "  none yet; later ones are used"
+
+
+def _is_ours(warning: str) -> bool:
+    return "`recollect trust" not in warning  # they ask for what is being done
+
+
+def _value(settings: object, key: str) -> str:
+    value = msgspec.to_builtins(attrgetter(key)(settings))
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _show_hooks(hooks: tuple[HookCommand, ...], root: Path) -> Iterator[str]:
+    yield "Hooks: commands that start by themselves, with your rights and outside the sandbox"
     for hook in hooks:
-        yield f"A hook that will run at {hook.event}: {one_line(hook.command)}"
-    if found.unapproved_hooks:
-        approve_hooks(found.root, digest_hooks(hooks))
-        found = resolve_settings(place)
-    yield from found.warnings
+        yield f"  {hook.event}: {one_line(hook.command, _WHOLE)}"
+        yield f"    ends after {hook.timeout:g} seconds"
+        if hook.env:
+            yield f"    gets these variables of yours: {one_line(', '.join(hook.env), _WHOLE)}"
+        for file in find_hook_files(hook.words, root):
+            yield f"    runs {one_line(file.path, _WHOLE)}  {file.size:,} bytes: read it first"
+
+
+def _short(path: Path, place: Path) -> str:
+    return str(path.relative_to(place)) if path.is_relative_to(place) else str(path)
+
+
+# --- results -----------------------------------------------------------------------------------
+
+
+def _print_result(place: Path, answers: dict[TrustPart, bool], *, as_json: bool) -> None:
+    if as_json:
+        parts_document = {str(part): answer for part, answer in answers.items()}
+        print_json({"folder": str(place), **parts_document})
+        return
+    for label, wanted in zip(_LABELS, (True, False), strict=True):
+        parts = [part for part, answer in answers.items() if answer is wanted]
+        if parts:
+            print_lines([f"{label}: {one_line(str(place))} ({', '.join(parts)})"])
+    if any(answers.values()):
+        print_note("`recollect trust --remove` undoes this.")
+
+
+def _list_decisions(decided: FolderTrust, *, as_json: bool) -> None:
+    rows: dict[str, dict[TrustPart, bool]] = {}
+    by_folder = zip(TRUST_PARTS, (decided.folders, decided.settings_decisions), strict=False)
+    for part, decisions in by_folder:
+        for path, trusted in decisions.items():
+            rows.setdefault(path, {})[part] = trusted
+    for path in decided.hooks:
+        rows.setdefault(path, {})["hooks"] = True
+    if as_json:
+        print_json(rows)
+        return
+    for path, row in sorted(rows.items()):
+        for label, wanted in zip(_LABELS, (True, False), strict=True):
+            parts = [part for part in TRUST_PARTS if row.get(part) is wanted]
+            if parts:
+                print_lines([f"{label:<11}  {one_line(path)}  ({', '.join(parts)})"])

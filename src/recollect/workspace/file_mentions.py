@@ -70,12 +70,14 @@ async def prompt_parts(
 ) -> tuple[Part, ...]:
     """A prompt and the files it mentions; a path is relative to the first folder that has it.
     `warn` gets which of them were left out, why, and what to do about it."""
+    if "@" not in prompt:  # nothing to read, so no thread
+        return (Text(text=prompt),)
     return await asyncio.to_thread(_read_mentions, prompt, tuple(roots), warn)
 
 
 async def attachment_parts(files: Sequence[Path]) -> tuple[Part, ...]:
     """Files that the user attaches, wherever they are; `BadInput` if one cannot be read."""
-    return await asyncio.to_thread(_read_attachments, tuple(files))
+    return await asyncio.to_thread(_read_attachments, tuple(files)) if files else ()
 
 
 async def uploaded_parts(files: Sequence[tuple[str, bytes]]) -> tuple[Part, ...]:

@@ -28,6 +28,7 @@ import msgspec
 from recollect.workspace.ignore_files import MAX_RULES, IgnoreRuleSet, parse_ignore_file
 from recollect.workspace.private_paths import PathNames, private_below
 from recollect.workspace.project_identity import git_root
+from recollect.workspace.protected_names import canonical_name
 from recollect.workspace.safe_files import FileContent, read_inside, resolve_named
 from recollect.workspace.untrusted_text import one_line
 
@@ -64,7 +65,7 @@ class IgnoreSource(msgspec.Struct, frozen=True):
         if self is GIT_FOLDER:
             return "belongs to git itself"
         if self is PRIVATE:
-            return "is private: tools read no secrets of the home and nothing of recollect's data"
+            return "is private: no tool touches secrets of the home or recollect's own data"
         if self.hides_all:
             return f"is hidden because {one_line(self.name)} {self.problem}"
         return f"is {'ignored' if self.of_git else 'hidden'} by {one_line(self.name)}"
@@ -116,7 +117,9 @@ class IgnoreRules(msgspec.Struct, frozen=True):
         """The ignore file that hides this path, if it hides no folder above it."""
         if self.uses_git and names[-1] == ".git":
             return GIT_FOLDER
-        if self.private and tuple(names) in self.private:
+        if self.private and (
+            () in self.private or tuple(map(canonical_name, names)) in self.private
+        ):
             return PRIVATE
         for source in self.of_agent:
             if source.hides_all:

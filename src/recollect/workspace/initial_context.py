@@ -21,7 +21,7 @@ from pathlib import Path
 import msgspec
 
 from recollect.entries import Message, Text, json_text
-from recollect.settings import data_directory
+from recollect.settings import data_directory, make_private_folder
 from recollect.workspace.folder_tree import MAX_ITEMS, render_folder_tree
 from recollect.workspace.memory_files import MemoryFile, memory_text, remember_seen
 from recollect.workspace.untrusted_text import one_line
@@ -55,7 +55,7 @@ def read_environment(
     name = hashlib.sha256(os.fsencode(project.resolve())).hexdigest()[:16]
     temporary = data_directory(home) / "tmp" / name
     with suppress(OSError):  # a later write reports that the directory is read-only
-        temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(temporary)
     today = (datetime.now().astimezone() if now is None else now).date()
     return SessionEnvironment(today, locale_from(environment), system, temporary)
 

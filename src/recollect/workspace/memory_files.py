@@ -4,7 +4,7 @@ A session starts with the global files, those from the project's root down to th
 those below it (breadth-first, bounded, without ignored folders), and those that extensions name.
 Files that the user hides from the agent are not read.
 When a tool touches another folder later, `read_memory_near` returns the files not given yet, and
-`read_memory_changes` those that are not what a session was given. A project's files are read only
+`find_memory_changes` tells what is not what a session was given. A project's files are read only
 in a trusted folder, never through a link that leads out, each file once. Each is shown between tags
 that name its origin and that its own text cannot forge.
 """
@@ -15,9 +15,11 @@ import hashlib
 import json
 import os
 import re
+import shlex
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -56,7 +58,12 @@ class MemoryFile(msgspec.Struct, frozen=True):
 
     @property
     def digest(self) -> str:
-        return hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        return _digest(self.text)
+
+
+@lru_cache(2 * MAX_FILES)  # asked for by every session before each prompt
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 class MemoryFiles(msgspec.Struct, frozen=True):
@@ -124,14 +131,22 @@ class MemoryChanges(msgspec.Struct, frozen=True):
         return bool(self.new or self.changed or self.removed)
 
 
-def read_memory_changes(sources: MemorySources, given: GivenMemory) -> MemoryChanges:
-    """Read the memory again that a session starts with or was given."""
-    found = {file.path: file for file in read_memory(sources).files}
+def read_given_memory(
+    sources: MemorySources, given: GivenMemory, start: MemoryFiles
+) -> MemoryFiles:
+    """The memory that sessions start with, and what else this one was given, read again."""
+    found = {file.path: file for file in start.files}
     for path in given:
         if path not in found:
             others = {*given, *found} - {path}
             near = read_memory_near(Path(path), sources, others).files
             found |= {file.path: file for file in near}
+    return msgspec.structs.replace(start, files=tuple(found.values()))
+
+
+def find_memory_changes(memory: MemoryFiles, given: GivenMemory) -> MemoryChanges:
+    """How the memory of now differs from what a session was given."""
+    found = {file.path: file for file in memory.files}
     return MemoryChanges(
         new=tuple(file for path, file in found.items() if path not in given),
         # an empty digest: the file was given before digests were recorded
@@ -298,7 +313,8 @@ def _read(
         )
     own = origin in ("global", "extension")
     if not own and not sources.trusted(path.parent):
-        return ReadRefused("not read, because the folder is not trusted")
+        remedy = f"`recollect trust --memory {shlex.quote(str(path.parent))}` asks whether it is"
+        return ReadRefused(f"not read, because the folder is not trusted; {remedy}")
     if not own and (hider := find_hider(path, (sources.root, *sources.added), use_git=False)):
         return _HiddenMemory(f"it {hider.reason}")
     roots = (path.parent if own else sources.top_of(path) or sources.root, sources.home)

@@ -10,7 +10,6 @@ made sure that the folder is trusted.
 from __future__ import annotations
 
 from collections.abc import Callable
-from hashlib import sha256
 from operator import and_, attrgetter, or_
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +19,6 @@ import msgspec
 from recollect.errors import BadSettings
 from recollect.settings import (
     ContextSettings,
-    HookCommand,
     ParsedSettings,
     Settings,
     parse_settings,
@@ -61,7 +59,10 @@ def check_project_keys(project: ParsedSettings, path: Path, user_file: Path) -> 
             raise BadSettings(str(path), f"{where}{why} and remove it here")
 
 
-_MODES = ("plan", "ask", "edit", "free")  # from strict to lax
+_MODES = ("plan", "ask", "edit", "free", "unrestricted")  # from strict to lax
+
+
+_SANDBOXES = ("none", "landlock", "auto", "bubblewrap")  # from lax to strict
 
 
 class _MergeRule(NamedTuple):
@@ -97,6 +98,13 @@ def _stricter(user: str, project: str) -> str:
     return min(user, project, key=_MODES.index)
 
 
+def _tighter(user: str, project: str) -> str:
+    """`auto` may end in none, where another choice would refuse: it is tighter only than none."""
+    if project == "auto" and user != "none":
+        return user
+    return max(user, project, key=_SANDBOXES.index)
+
+
 _MERGE_RULES = {
     "language": _MergeRule(_set),
     **{f"context.{f.name}": _MergeRule(_set) for f in msgspec.structs.fields(ContextSettings)},
@@ -110,6 +118,7 @@ _MERGE_RULES = {
     "permissions.ask": _MergeRule(_keep),  # kept apart from the user's
     "permissions.deny": _MergeRule(_add),
     "permissions.network": _MergeRule(and_, "it may only be switched off"),
+    "permissions.sandbox": _MergeRule(_tighter, 'it may only be tighter than "{}"'),
     "hooks": _MergeRule(_keep),  # kept apart from the user's
 }
 
@@ -129,10 +138,6 @@ def apply_project_settings(user: Settings, project: ParsedSettings) -> AppliedOv
             where = f", line {line}" if line else ""
             warnings.append(f"{where}: `{key}`: {limit.format(own)}")
     return AppliedOverrides(settings, frozenset(keys), tuple(warnings))
-
-
-def digest_hooks(hooks: tuple[HookCommand, ...]) -> str:
-    return sha256(msgspec.json.encode(hooks)).hexdigest()
 
 
 def _replace(settings: Settings, key: str, value: Any) -> Settings:

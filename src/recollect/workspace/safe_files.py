@@ -19,6 +19,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from recollect.errors import CannotWrite
+from recollect.settings import make_private_folder
 from recollect.workspace.text_format import decode_text
 
 
@@ -148,7 +149,7 @@ def replace_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
     """
     temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.new")
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         if mode is None:
             mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o600
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY | _NO_LINK
