@@ -7,7 +7,10 @@ what a client sees: from its message to the end of the answer, without the model
   paced   500 clients are connected and silent; 100 chat, each a turn about every second
   bursts  the 100 chat as fast as they are answered; recorded turns per second
 
-`--profile FILE` writes what a turn costs the server (cProfile, by own time).
+The processes share the machine's cores, so the CPU time of a turn is given for each of them, and
+what one core would do for the server alone. The first turn of a session, which reads its folder and
+builds its agent, is counted apart. `--profile FILE` writes what the other turns cost the server, by
+room and by function (cProfile); it slows the server down.
 """
 
 from __future__ import annotations
@@ -26,10 +29,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
+
+from bench.rooms import render_rooms
 
 IDLE, CHATTING = 500, 100
 LATENCY = 0.020  # seconds of the model
@@ -75,6 +81,7 @@ async def serve_model() -> None:
 
 async def serve_echo(folder: Path) -> None:
     """A frame comes back after it was written and synced."""
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, lambda: None)
     file = os.open(folder / "echo.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -92,7 +99,8 @@ async def serve_echo(folder: Path) -> None:
     await server.serve_forever()
 
 
-async def serve_nplt(folder: Path) -> None:
+async def serve_nplt(folder: Path, profiler: cProfile.Profile | None = None) -> int:
+    """Until SIGTERM. SIGUSR1 starts the profiler; how many prompts there were since then."""
     from recollect.runtime.runtime import open_runtime
     from recollect.server.access import AccessTokens
     from recollect.server.garbage_collection import collect_less_often
@@ -100,17 +108,28 @@ async def serve_nplt(folder: Path) -> None:
     from recollect.server.nplt.nplt_server import NpltServer
     from recollect.server.session_hub import SessionHub
 
-    stop = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    stop, loop, before = asyncio.Event(), asyncio.get_running_loop(), 0
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
     async with open_runtime(folder) as runtime:
         hub = SessionHub(runtime)
+
+        def start_profiler() -> None:
+            nonlocal before
+            if profiler is not None:
+                before = hub.counts.prompts
+                profiler.enable()
+
+        loop.add_signal_handler(signal.SIGUSR1, start_profiler)
         server = NpltServer(hub, AccessTokens(()), NpltLimits())
         await server.start("127.0.0.1", 0)
         collect_less_often()
         print(server.port, flush=True)
         await stop.wait()
+        if profiler is not None:
+            profiler.disable()
         await hub.close()
         await server.close()
+        return hub.counts.prompts - before
 
 
 # --- the clients ---------------------------------------------------------------------------------
@@ -168,26 +187,48 @@ async def measure_paced(port: int, seconds: float, idle: int) -> list[float]:
     return [turn - LATENCY for client in clients for turn in client.turns]
 
 
+class Burst(NamedTuple):
+    """What clients that chat as fast as they are answered get, and what it costs."""
+
+    rate: float  # turns per second
+    turns: int  # without the first of each client
+    cpu_ms: tuple[float, ...]  # of a turn, for each of the processes given, then of the clients
+    first_cpu_ms: float  # of the first turn of a session, for the first of the processes
+
+
+def _cpu(processes: Sequence[psutil.Process]) -> list[float]:
+    return [*(sum(process.cpu_times()[:2]) for process in processes), time.process_time()]
+
+
 async def measure_bursts(
-    port: int, seconds: float, *, welcome: bool, clients: int = CHATTING
-) -> tuple[float, int]:
-    """Turns per second, and how many there were with the first of each client."""
+    port: int,
+    seconds: float,
+    *,
+    welcome: bool,
+    clients: int = CHATTING,
+    processes: Sequence[psutil.Process] = (),
+) -> Burst:
     chatting = [await _connect(port, welcome=welcome) for _ in range(clients)]
+    begun = _cpu(processes)
     await asyncio.gather(*(client.turn() for client in chatting))
     for client in chatting:
         client.turns.clear()
-    start = time.monotonic()
+    for process in processes[:1]:
+        process.send_signal(signal.SIGUSR1)  # the sessions are there
+        await asyncio.sleep(0.5)  # a busy machine takes its time
+    start, before = time.monotonic(), _cpu(processes)
 
     async def chat(client: _BenchClient) -> None:
         while time.monotonic() < start + seconds:
             await client.turn()
 
     await asyncio.gather(*(chat(client) for client in chatting))
-    taken = time.monotonic() - start
+    taken, after = time.monotonic() - start, _cpu(processes)
     for client in chatting:
         client.close()
     turns = sum(len(client.turns) for client in chatting)
-    return turns / taken, turns + len(chatting)
+    spent = tuple(1_000 * (b - a) / turns for a, b in zip(before, after, strict=True))
+    return Burst(turns / taken, turns, spent, 1_000 * (before[0] - begun[0]) / clients)
 
 
 # --- running it ----------------------------------------------------------------------------------
@@ -215,7 +256,7 @@ def measure(seconds: float, idle: int, profile: str) -> dict[str, float]:
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as place:
         folder = Path(place)
         (folder / "home").mkdir()
-        with _process("model", folder) as (model, _):
+        with _process("model", folder) as (model, answering):
             (folder / "home" / "settings.toml").write_text(
                 'model = "scripted"\n[models.scripted]\nwire = "openai"\nkey = "BENCH_KEY"\n'
                 f'url = "http://127.0.0.1:{model}"\nwindow = 200000\n'
@@ -224,19 +265,27 @@ def measure(seconds: float, idle: int, profile: str) -> dict[str, float]:
                 paced = asyncio.run(measure_paced(port, seconds, idle))
             more = ("--profile", profile) if profile else ()
             with _process("nplt", folder, *more) as (port, server):
-                before = sum(server.cpu_times()[:2])
-                bursts, turns = asyncio.run(measure_bursts(port, seconds, welcome=True))
-                cpu = sum(server.cpu_times()[:2]) - before
-        with _process("echo", folder) as (port, _):
-            echo, _ = asyncio.run(measure_bursts(port, seconds / 2, welcome=False))
+                ours = asyncio.run(
+                    measure_bursts(port, seconds, welcome=True, processes=(server, answering))
+                )
+        with _process("echo", folder) as (port, server):
+            echo = asyncio.run(
+                measure_bursts(port, seconds / 2, welcome=False, processes=(server,))
+            )
+    server_ms, model_ms, clients_ms = ours.cpu_ms
     return {
         "paced_turns": len(paced),
         "added_p50_ms": _percentile(paced, 0.5),
         "added_p99_ms": _percentile(paced, 0.99),
-        "turns_per_second": bursts,
-        "server_cpu_ms_per_turn": 1_000 * cpu / turns,
-        "echo_with_fsync_per_second": echo,
-        "ratio": bursts / echo,
+        "turns_per_second": ours.rate,
+        "server_cpu_ms_per_turn": server_ms,
+        "server_turns_per_second_of_one_core": 1_000 / server_ms,
+        "server_cpu_ms_first_turn_of_a_session": ours.first_cpu_ms,
+        "model_cpu_ms_per_turn": model_ms,
+        "clients_cpu_ms_per_turn": clients_ms,
+        "echo_with_fsync_per_second": echo.rate,
+        "echo_cpu_ms_per_turn": echo.cpu_ms[0],
+        "ratio": ours.rate / echo.rate,
     }
 
 
@@ -248,9 +297,10 @@ def _run_role(role: str, folder: Path, profile: str) -> None:
             asyncio.run(work())
         return
     profiler = cProfile.Profile()
-    profiler.runcall(asyncio.run, work())
+    turns = asyncio.run(serve_nplt(folder, profiler))
     with Path(profile).open("w", encoding="utf-8") as out:
         stats = pstats.Stats(profiler, stream=out)
+        print(render_rooms(stats, turns), file=out)
         stats.sort_stats("tottime").print_stats(60)
         stats.sort_stats("cumulative").print_stats(90)
 

@@ -32,11 +32,12 @@ def _write_settings(folder: Path, model: int) -> None:
 
 
 async def _bursts(ports: list[int], seconds: float) -> tuple[float, int]:
+    """Turns per second, and how many there were, the first of each session too."""
     each = CLIENTS // len(ports)
     found = await asyncio.gather(
         *(measure_bursts(port, seconds, welcome=True, clients=each) for port in ports)
     )
-    return sum(rate for rate, _ in found), sum(turns for _, turns in found)
+    return sum(one.rate for one in found), sum(one.turns + each for one in found)
 
 
 def _cpu(processes: list[psutil.Process]) -> float:

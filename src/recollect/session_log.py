@@ -24,7 +24,7 @@ from recollect.view_loader import fold_stored, load_view, save_counts
 T = TypeVar("T")
 # what to do when another writer appended first: append after them, or go on in a fork
 OnConflict: TypeAlias = Literal["reload", "fork", "raise"]
-MAX_ATTEMPTS = 20  # to append beside other writers
+MAX_ATTEMPTS = 100  # to append beside other writers, who may be quicker for a while
 log_warning = logging.getLogger("recollect").warning
 
 
@@ -116,12 +116,14 @@ class SessionLog:
     async def reload(self) -> None:
         """Read what was appended after this handle's head; after a rewind, the view anew."""
         view = self._view
+        if (await self.store.session(self.id)).head == view.head:
+            return
         new: tuple[Entry, ...] = ()
         with suppress(UnknownEntry):  # a rewind left it
             new = await self.store.path(self.id, since=view.head) if view.n else ()
         if new and new[0].parent == view.head:
             self._view = view.append(*without_output(new))
-        elif (await self.store.session(self.id)).head != view.head:
+        else:
             counter, policy = view.log.counter, view.policy
             self._view = await load_view(self.store, self.id, counter=counter, policy=policy)
 

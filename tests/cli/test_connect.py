@@ -9,7 +9,7 @@ import pytest
 
 from recollect.server.access import AccessToken, AccessTokens, Identity, hash_token
 from recollect.server.token_files import ServerTokens, own_token
-from recollect.testing import ProviderLine, call, faulty, says
+from recollect.testing import ProviderLine, call, faulty, key_refused, says
 from tests.cli.runner import COMMAND, PATIENCE, Cli, Result
 from tests.models.tls import make_certificate
 from tests.server.hubs import scripted_provider
@@ -145,6 +145,46 @@ def test_lines_of_a_pipe_are_messages_and_stdout_has_only_the_answers(
         assert (done.code, done.out) == (0, "One.\nTwo.\n")
         listed = server.call(server.hub.store.sessions)
         assert [info.title for info in listed] == ["first"]
+
+
+@pytest.mark.parametrize("failing", ["/model nothing", "/nonsense"])
+def test_a_pipe_says_with_its_exit_code_that_a_command_failed(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    with (
+        scripted_provider(tmp_path / "home", monkeypatch, ["One."]),
+        running_server(tmp_path) as server,
+    ):
+        done = pipe(cli, server.port, f"{failing}\nfirst\n")
+        assert (done.code, done.out) == (1, "One.\n")
+
+
+@pytest.mark.parametrize("reply", [key_refused("openai"), says("half an", finish="length")])
+def test_a_pipe_says_with_its_exit_code_that_an_answer_failed_or_was_cut_short(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reply: ProviderLine
+) -> None:
+    with (
+        scripted_provider(tmp_path / "home", monkeypatch, [reply, "Two."]),
+        running_server(tmp_path) as server,
+    ):
+        done = pipe(cli, server.port, "first\nsecond\n")
+        assert done.code == 1
+        assert done.out.endswith("Two.\n")
+
+
+def test_a_store_that_failed_is_told_without_saying_where_it_is(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (
+        scripted_provider(tmp_path / "home", monkeypatch, ["One."]),
+        running_server(tmp_path) as server,
+    ):
+        assert pipe(cli, server.port, "first\n").code == 0
+        cli.store.rename(cli.store.with_name("away.db"))
+        done = pipe(cli, server.port, "second\n")
+        assert done.code == 1
+        assert "store" in done.err
+        assert str(tmp_path) not in done.err
 
 
 def test_a_token_is_taken_from_the_environment_and_a_wrong_one_is_one_sentence(

@@ -72,6 +72,8 @@ def test_a_token_made_while_it_runs_sees_only_its_own_sessions(cli: Cli) -> None
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_stopping_keeps_an_answer_in_progress(cli: Cli, number: signal.Signals) -> None:
+    if signal.getsignal(number) is signal.SIG_IGN:
+        pytest.skip("the tests were started with nohup, which a server respects")
     script: list[ProviderLine] = [
         faulty("half of an answer", close="silence"),
         "and the rest",
@@ -164,7 +166,7 @@ def test_what_would_fail_later_is_said_at_the_start(cli: Cli) -> None:
         refused = cli("serve", *ports, "-m", "nosuch", env=ENV)
         assert (refused.code, "unknown model 'nosuch'" in refused.err) == (1, True)
         refused = cli("serve", *ports, "--allow", ";;", env=ENV)
-        assert (refused.code, "the rule ';;' has an operator" in refused.err) == (1, True)
+        assert (refused.code, "the rule ';;' cannot be read" in refused.err) == (1, True)
         refused = cli("serve", *ports, env=ENV, cwd=cli.home)
         assert (refused.code, "recollect's own data" in refused.err) == (1, True)
         for seconds in ("0", "nan", "inf", "86401"):

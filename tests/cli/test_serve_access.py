@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from recollect.testing import faulty
 from tests.cli.provider import provider
-from tests.cli.runner import Cli
+from tests.cli.runner import PATIENCE, Cli
 from tests.cli.served import RunningServe, served
 from tests.server.nplt.seed_client import SeedClient
 
@@ -19,6 +20,13 @@ HANGS = faulty("half an answer", end="none", close="silence")  # and the connect
 def server(cli: Cli) -> Iterator[RunningServe]:
     with provider(cli, "openai", [HANGS], repeat=True), served(cli) as running:
         yield running
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def add_token(cli: Cli, name: str, *options: str) -> str:
@@ -46,6 +54,26 @@ def test_the_streams_of_a_token_end_when_it_is_removed(
             rest = "".join(seen)  # it ends
         assert ("cancelled" if stream == "response" else "the token was removed") in rest
         assert alice.get(sessions).status_code == 401
+
+
+def test_prompts_of_a_removed_token_stop_and_those_that_wait_never_begin(cli: Cli) -> None:
+    with provider(cli, "openai", [HANGS], repeat=True) as model, served(cli) as server:
+        own = (cli.home / "server-token").read_text().strip()
+        with server.client(add_token(cli, "alice")) as alice, server.client(own) as user:
+            session = alice.post("/api/sessions", json={}).json()["id"]
+            prompts = f"/api/sessions/{session}/prompts"
+            for text in ("first", "second", "third"):
+                sent = alice.post(prompts, json={"prompt": text, "kind": "ask"})
+                assert sent.status_code == 202
+            wait_until(lambda: len(model.requests) == 1)
+            cli.ok("token", "remove", "alice")
+            runs = f"/api/sessions/{session}/runs"
+            wait_until(lambda: user.get(runs).json()["runs"] == [])
+            entries = user.get(f"/api/sessions/{session}/entries").json()["entries"]
+        said = [e["entry"]["body"] for e in entries if e["entry"]["body"]["kind"] == "message"]
+        assert "first" in str(said)
+        assert "second" not in str(said)
+        assert len(model.requests) == 1
 
 
 def test_a_client_that_only_listens_is_cut_off_too(cli: Cli, server: RunningServe) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.cli.provider import ENV, provider
-from tests.cli.runner import Cli
+from tests.cli.runner import PATIENCE, Cli
 from tests.cli.served import served
 from tests.cli.test_serve import make_certificate
 from tests.postgres_server import PostgresServer
@@ -70,3 +73,35 @@ def test_the_pages_commands_do_what_they_say(
 @pytest.mark.parametrize("word", ["serve", "token", "store", "connect"])
 def test_the_page_shows_each_command_of_a_server(word: str) -> None:
     assert any(words[0] == word for _, words in _commands())
+
+
+def _unit() -> str:
+    (found,) = re.findall(r"```ini\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
+    return str(found)
+
+
+def test_the_service_starts_what_it_names(cli: Cli) -> None:
+    (line,) = re.findall(r"^ExecStart=(.*)$", _unit(), re.M)
+    program, command, *arguments = shlex.split(line)
+    assert (Path(program).name, command) == ("recollect", "serve")
+    with provider(cli, "openai", ["hello"]):
+        given = _translate(arguments, {"127.0.0.1:8080": "127.0.0.1:0"})
+        with served(cli, *given) as server:
+            assert server.stop() == 0, server.log
+            assert all(line.startswith("{") for line in server.log)
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
+def test_systemd_accepts_the_service(tmp_path: Path) -> None:
+    unit = tmp_path / "recollect.service"
+    names = {"User=recollect": "User=root", "/opt/recollect/bin/recollect": sys.executable}
+    text = _unit()
+    for here, there in names.items():
+        assert here in text
+        text = text.replace(here, there)
+    unit.write_text(text)
+    done = subprocess.run(
+        ["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, timeout=PATIENCE
+    )
+    complaints = [line for line in done.stderr.splitlines() if "recollect.service" in line]
+    assert complaints == []

@@ -2,6 +2,7 @@
 
 Lines are messages, and lines that begin with a slash are commands. What the server says is shown
 without control characters. Ctrl-C cancels an answer; a second one, or one at the prompt, leaves.
+In a pipe the exit code says whether every line was answered.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import os
 import signal
 import ssl
 import sys
-from collections import deque
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from recollect.cli.console import print_error, print_note, show_status
 from recollect.cli.display_text import one_line, pluralize, sanitize, truncate
 from recollect.cli.main import FAILED, INTERRUPTED
 from recollect.cli.options import command
+from recollect.cli.typed_lines import TypedLines
 from recollect.errors import BadInput, CannotOpen, RecollectError
 from recollect.server.listen_address import ListenAddress, parse_address
 from recollect.server.nplt.nplt_client import (
@@ -36,6 +37,7 @@ from recollect.server.token_files import read_own_token
 from recollect.text import format_size
 
 PROMPT = "> "
+ANSWERED = "answered"  # the reason of an answer that came to its end
 MAX_UPLOAD = 10_000_000  # bytes; the server's own limit may be lower
 HELP = """\
 /history [N]     the newest N messages of this session (20)
@@ -80,7 +82,8 @@ def connect(
     """Talk to a recollect server.
 
     Lines are messages; /help lists the commands. A server on this machine wants no token unless it
-    was told to; the token that a server made here is found by itself.
+    was told to; the token that a server made here is found by itself. In a pipe the exit code is 1
+    if an answer or a command failed.
     """
     place = parse_address(address)
     context = _tls_context(place, tls=tls, ca=ca)
@@ -124,63 +127,11 @@ async def _run(place: ListenAddress, token: str, tls: ssl.SSLContext | None, ses
             talk.lines.close()
 
 
-class _Lines:
-    """Lines that the user types, also while an answer comes."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._typed: deque[str] = deque()
-        self._held, self._ended = b"", False
-        self._news = asyncio.Event()
-        self._descriptor = sys.stdin.fileno()
-        self._watched = False
-        try:
-            self._loop.add_reader(self._descriptor, self._read)
-            self._watched = True
-        except PermissionError:  # a regular file is always ready
-            while not self._ended:
-                self._read()
-
-    def close(self) -> None:
-        if self._watched:
-            self._loop.remove_reader(self._descriptor)
-            self._watched = False
-
-    def end(self) -> None:
-        self._ended = True
-        self._news.set()
-
-    async def next(self, *, fresh: bool = False) -> str | None:
-        """The next line, None at the end; with `fresh` one that is typed from now on."""
-        before = len(self._typed) if fresh else 0
-        while len(self._typed) <= before and not self._ended:
-            self._news.clear()
-            await self._news.wait()
-        if len(self._typed) <= before:
-            return None
-        line = self._typed[before]
-        del self._typed[before]
-        return line
-
-    def _read(self) -> None:
-        try:
-            data = os.read(self._descriptor, 65_536)
-        except OSError:  # the terminal is gone
-            data = b""
-        *lines, self._held = (self._held + data).split(b"\n")
-        if not data:
-            self.close()
-            self._ended = True
-            lines += [self._held] if self._held else []
-        self._typed += [line.decode("utf-8", "replace") for line in lines]
-        self._news.set()
-
-
 class _LineClient:
     def __init__(self, client: Client) -> None:
-        self.lines = _Lines()
+        self.lines = TypedLines()
         self._client = client
-        self._answering = self._cancelled = False
+        self._answering = self._cancelled = self._failed = False
         self._interrupted = asyncio.Event()
         self._at_line_start, self._status = True, ""
         self._commands: dict[str, Callable[[str], Awaitable[None]]] = {
@@ -219,7 +170,7 @@ class _LineClient:
             if line is None or line.strip() == "/quit":
                 if sys.stdin.isatty():
                     sys.stdout.write("\n")
-                return INTERRUPTED if self._interrupted.is_set() else 0
+                return self._exit_code()
             if not line.strip():
                 continue
             try:
@@ -227,9 +178,16 @@ class _LineClient:
             except ConnectionLost:
                 raise
             except RecollectError as error:
+                self._failed = True
                 print_error(str(error))
             if self._interrupted.is_set():
                 return INTERRUPTED
+
+    def _exit_code(self) -> int:
+        """A script must hear of a line that failed; a user at a terminal has seen it."""
+        if self._interrupted.is_set():
+            return INTERRUPTED
+        return FAILED if self._failed and not sys.stdin.isatty() else 0
 
     async def _obey(self, line: str) -> None:
         if not line.startswith("/") or line.startswith("//"):
@@ -274,7 +232,10 @@ class _LineClient:
     async def _show(self, event: ChatEvent) -> None:
         if isinstance(event, AnswerPiece):
             self._write(sanitize(event.text))
-        elif event.type == "approval":
+            return
+        if event.type == END and event.fields.get("reason") != ANSWERED:
+            self._failed = True
+        if event.type == "approval":
             await self._ask_approval(event)
         elif event.type == "tool_call":
             self._note(f"→ {truncate(one_line(event.content), 160)}")
@@ -286,6 +247,8 @@ class _LineClient:
     async def _ask_approval(self, event: AnswerEvent) -> None:
         call = f"{event.fields.get('name')} {event.fields.get('arguments')}"
         self._note(f"the agent wants to run: {one_line(call)}")
+        if meaning := event.fields.get("normal_form"):
+            self._note(f"what it means: {one_line(str(meaning))}")
         self._note(f"why it asks: {one_line(event.content)}")
         self._write("allow it? [y/N] ")
         line = await self.lines.next(fresh=True)

@@ -45,6 +45,14 @@ class ApiKey:
         """The secret, for a header and for nothing else."""
         return self._secret
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ApiKey):
+            return NotImplemented
+        return (self._secret, self.variable) == (other._secret, other.variable)
+
+    def __hash__(self) -> int:
+        return hash((self._secret, self.variable))
+
     def __repr__(self) -> str:
         return MASK
 

@@ -65,7 +65,8 @@ class HttpModel:
         locate: LocateServer | None = None,
         connections: IdleConnections | None = None,  # shared with other models
     ) -> None:
-        self.chosen, self.transport = chosen, transport
+        self.resolved = self.chosen = chosen  # what is learned from refusals changes the second
+        self.transport = transport
         self.text_tools = chosen.profile.tools == "text"
         self._connections = connections
         self.client = HttpClient(transport, connections)
@@ -75,7 +76,8 @@ class HttpModel:
         self._encoder: Encoder | None = None
         self._sent: EncodedRequest | None = None
         self._fixes: tuple[Fix, ...] = ()  # of the last request, once this is closed
-        self._secrets = set(find_secrets(chosen.endpoint, transport))
+        self._wire: tuple[tuple[object, ...], Wire] | None = None  # what it was built of, and it
+        self._keys: set[ApiKey] = set()  # that were sent
 
     def __repr__(self) -> str:
         return f"HttpModel({self.name!r} at {display_host(self.chosen.endpoint.url)})"
@@ -91,7 +93,7 @@ class HttpModel:
 
     @property
     def secrets(self) -> tuple[ApiKey, ...]:
-        return tuple(self._secrets)
+        return (*self._keys, *find_secrets(self.chosen.endpoint, self.transport))
 
     async def __aenter__(self) -> HttpModel:
         return self
@@ -152,12 +154,14 @@ class HttpModel:
         return ""
 
     def wire(self, options: RequestOptions) -> Wire:
-        return build_wire(
-            self.chosen,
-            options.tools,
-            text_tools=self.text_tools,
-            thinking_off=options.generation.effort == "none",
-        )
+        off = options.generation.effort == "none"
+        built_of = (self.chosen, options.tools, self.text_tools, off)
+        if self._wire is None or self._wire[0] != built_of:
+            wire = build_wire(
+                self.chosen, options.tools, text_tools=self.text_tools, thinking_off=off
+            )
+            self._wire = (built_of, wire)
+        return self._wire[1]
 
     def options(self, options: RequestOptions) -> RequestOptions:
         """With this model's name and defaults."""
@@ -186,7 +190,7 @@ class HttpModel:
             if key is None or key.reveal() != secret:
                 key = self._local_key = ApiKey(secret)
         if key is not None:
-            self._secrets.add(key)
+            self._keys.add(key)
         return url, key
 
 

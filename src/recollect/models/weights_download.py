@@ -34,6 +34,7 @@ from recollect.models.embedded_weights import (
     downloaded_path,
     find_weights,
 )
+from recollect.settings import make_private_folder
 
 T = TypeVar("T")
 ProgressCallback: TypeAlias = Callable[[int, int], None]  # bytes so far, bytes in all
@@ -71,7 +72,7 @@ async def download_weights(weights: Weights, progress: ProgressCallback | None =
     partial = _partial_path(weights)
     download = _Download(weights, partial, progress or (lambda _done, _total: None))
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(folder)
         async with _exclusive(download):
             # another process may have brought them while we waited
             if found := await asyncio.to_thread(find_weights, weights):

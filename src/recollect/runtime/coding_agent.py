@@ -15,27 +15,31 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
+from recollect.agent.agent_run import ContextSource
 from recollect.agent.fit_context import summarizer_from
 from recollect.agent.hooks import CommandHook, Hook, Hooks, TranscriptPath
 from recollect.agent.loop import Agent
+from recollect.agent.reminders import ContextReminders
 from recollect.agent.subagents import build_task_tool
+from recollect.agent.tool_calls import AskUser, WriteGuard, refuse_unasked
 from recollect.compaction.budget import Budget
-from recollect.entries import Body, Entry, Message
+from recollect.entries import Body, Entry, Message, ToolCall
 from recollect.models.model_calls import profile_of
 from recollect.models.model_protocol import Model
 from recollect.runtime.permission_policy import (
     MEMORY_TOOL,
+    ApprovalRequest,
     Approve,
     PermissionDenial,
     build_permission_check,
     build_write_guard,
 )
 from recollect.runtime.session_context import (
+    InitialContext,
     build_reminders,
-    ensure_initial,
     environment_block,
 )
-from recollect.settings import data_directory
+from recollect.settings import HookCommand, data_directory
 from recollect.store.contract import Project
 from recollect.store.ids import new_id, now
 from recollect.tools.builtin import builtin_tools
@@ -44,8 +48,12 @@ from recollect.view.elision_rules import ElisionRules
 from recollect.view.initial_messages import instructions_message, plan_client_instructions
 from recollect.view.view import View
 from recollect.workspace.effective_settings import EffectiveSettings
+from recollect.workspace.hook_approval import find_hook_files
 from recollect.workspace.learned_windows import learned_window
+from recollect.workspace.memory_reader import MemoryReader
 from recollect.workspace.memory_writer import SavedFact, own_memory_file, save_fact
+from recollect.workspace.private_paths import is_data_directory
+from recollect.workspace.untrusted_text import one_line
 from recollect.workspace.working_folders import WorkingFolders
 
 if TYPE_CHECKING:
@@ -62,6 +70,7 @@ INSTRUCTIONS = (
 )
 # small models answer sensibly only when they are told who they are
 ASK_INSTRUCTIONS = "You are a helpful assistant. Answer briefly and to the point."
+_CLOSED = "no tool works here; go to a project's folder, or move the data with RECOLLECT_HOME"
 
 
 class LazyCommands:
@@ -81,8 +90,12 @@ class LazyCommands:
             for path in self._settings.agent.memory_files:
                 name = Path(path).name
                 guarded.setdefault(name, GuardedName(name, "socket"))
-            network = self._settings.permissions.network
-            self._runner = CommandRunner(network=network, guarded=tuple(guarded.values()))
+            given = self._settings.permissions
+            self._runner = CommandRunner(
+                sandbox="none" if given.mode == "unrestricted" else given.sandbox,
+                network=given.network,
+                guarded=tuple(guarded.values()),
+            )
         return self._runner
 
     async def close(self) -> None:
@@ -114,6 +127,7 @@ class Workspace(msgspec.Struct, frozen=True):
     commands: LazyCommands
     hooks: Hooks
     tools: BuiltinTools
+    memory: Callable[[bool], MemoryReader]  # with the user's own files, or without
     approve: Approve | None = None
     warn: Callable[[str], None] = lambda _: None
     owner: str = ""  # of the session; empty: the user of this machine
@@ -136,7 +150,8 @@ def build_agent(
         roots=folders.roots,
         cwd=folders.cwd,
         permission_check=build_permission_check(workspace.effective, workspace.approve, denied),
-        write_guard=build_write_guard(settings.agent.memory_files),
+        write_guard=_guard_hook_files(workspace.effective),
+        ask_user=_ask_for_hooks(workspace.approve),
         generation=options.generation,
         rules=ElisionRules.from_settings(settings, str(folders.cwd)),
         budget=Budget.from_settings(profile, settings.context, learned_window(model.name)),
@@ -152,30 +167,67 @@ def build_agent(
         reduces=options.reduces,
     )
     if options.kind == "client":
-        initial = partial(_client_context, options.system)
-        return msgspec.structs.replace(agent, max_turns=1, initial=initial)
+        told = partial(_client_context, options.system)
+        return msgspec.structs.replace(agent, max_turns=1, initial=told)
     if profile.agentic:  # a model too small for that is told nothing but who it is
-        own = workspace.is_users
-        reminders = build_reminders(workspace.folders, workspace.effective, own=own)
-        agent = msgspec.structs.replace(agent, reminders=reminders)
+        agent = msgspec.structs.replace(agent, reminders=_reminders(workspace))
     if options.kind == "ask":
-        initial = partial(_ask_context, workspace, options.system, bare=not profile.agentic)
+        initial = _ask_context(workspace, options.system, bare=not profile.agentic)
         return msgspec.structs.replace(agent, max_turns=1, initial=initial)
     return _with_tools(agent, workspace, options, few=profile.few_tools)
 
 
+def _ask_for_hooks(approve: Approve | None) -> AskUser:
+    """Ask the user where a hook wants that; where nobody can be asked, the answer is no."""
+    if approve is None:
+        return refuse_unasked
+
+    async def ask(call: ToolCall, reason: str) -> str:
+        if await approve(ApprovalRequest(call, f"a hook asks: {reason}")):
+            return ""
+        return f"the user refused {call.name}, about which a hook had asked: {reason}"
+
+    return ask
+
+
+def _guard_hook_files(effective: EffectiveSettings) -> WriteGuard:
+    """The write guard, which also keeps the files that the project's hooks run."""
+    guard = build_write_guard(effective.settings.agent.memory_files)
+    hooks = effective.project_hooks
+    run = {file.path for hook in hooks for file in find_hook_files(hook.words, effective.root)}
+
+    async def check(path: Path) -> str:
+        if path.as_posix() in run:
+            return f"{path} is run by a hook; only the user changes it"
+        return await guard(path)
+
+    return check if run else guard
+
+
 def _with_tools(agent: Agent, workspace: Workspace, options: RunOptions, *, few: bool) -> Agent:
+    initial = _agent_context(workspace, options.system)
+    agent = msgspec.structs.replace(agent, initial=initial)
+    if is_data_directory(workspace.folders.root):
+        root = one_line(str(workspace.folders.root))
+        workspace.warn(f"{root} is recollect's data directory: {_CLOSED}")
+        return agent
     assert agent.budget is not None
     small = agent.budget.window <= SMALL_WINDOW
     tools = workspace.tools(small, few)
     if not workspace.is_users:  # memory is what the user tells all of their own sessions
         tools = tuple(each for each in tools if each.name != MEMORY_TOOL)
-    initial = partial(_agent_context, workspace, options.system)
-    agent = msgspec.structs.replace(agent, tools=tools, initial=initial)
+    agent = msgspec.structs.replace(agent, tools=tools)
     if small or few:
         return agent
-    task = build_task_tool(agent, project=workspace.project)
+    # reminders follow one session's log
+    subagent = msgspec.structs.replace(agent, reminders=_reminders(workspace))
+    task = build_task_tool(subagent, project=workspace.project)
     return msgspec.structs.replace(agent, tools=(*tools, task))
+
+
+def _reminders(workspace: Workspace) -> ContextReminders:
+    memory = workspace.memory(workspace.is_users)
+    return build_reminders(workspace.folders, workspace.effective, memory, own=workspace.is_users)
 
 
 def _fact_saver(names: tuple[str, ...]) -> Callable[[str], Awaitable[SavedFact]]:
@@ -185,19 +237,20 @@ def _fact_saver(names: tuple[str, ...]) -> Callable[[str], Awaitable[SavedFact]]
     return save
 
 
-async def _agent_context(workspace: Workspace, system: str, view: View) -> Sequence[Body | Entry]:
+def _agent_context(workspace: Workspace, system: str) -> ContextSource:
     instructions = instructions_message(system or INSTRUCTIONS)
-    block = _environment(workspace)
-    return await ensure_initial(view, instructions, block)
+    return InitialContext(instructions, _environment(workspace))
 
 
-async def _ask_context(
-    workspace: Workspace, system: str, view: View, *, bare: bool
-) -> Sequence[Body | Entry]:
+def _ask_context(workspace: Workspace, system: str, *, bare: bool) -> ContextSource:
     instructions = instructions_message(system or ASK_INSTRUCTIONS, "ask")
     if bare:
-        return () if view.state.last >= 0 else (instructions,)
-    return await ensure_initial(view, instructions, _environment(workspace, tree=False))
+        return partial(_bare_context, instructions)
+    return InitialContext(instructions, _environment(workspace, tree=False))
+
+
+async def _bare_context(instructions: Message, view: View) -> Sequence[Body | Entry]:
+    return () if view.state.last >= 0 else (instructions,)
 
 
 def _environment(workspace: Workspace, *, tree: bool = True) -> Callable[[], Awaitable[Message]]:
@@ -215,17 +268,26 @@ async def _client_context(system: str, view: View) -> Sequence[Body | Entry]:
     return plan_client_instructions(view, system, new_id=new_id, now=now())
 
 
+def _command_hook(hook: HookCommand, digest: str = "") -> CommandHook:
+    return CommandHook(
+        command=hook.words,
+        on=(hook.event,),
+        timeout=hook.timeout,
+        env=hook.env,
+        of_project=bool(digest),
+        digest=digest,
+    )
+
+
 def build_hooks(
     effective: EffectiveSettings,
     *more: Hook,
     warn: Callable[[str], None],
     transcript: TranscriptPath | None = None,
 ) -> Hooks:
-    commands = [
-        CommandHook(command=hook.words, on=(hook.event,), timeout=hook.timeout, of_project=theirs)
-        for hooks, theirs in ((effective.settings.hooks, False), (effective.project_hooks, True))
-        for hook in hooks
-    ]
+    commands = [_command_hook(hook) for hook in effective.settings.hooks]
+    approved = zip(effective.project_hooks, effective.hook_digests, strict=True)
+    commands += [_command_hook(hook, digest) for hook, digest in approved]
     if effective.settings.agent.telemetry:
         # late: OpenTelemetry is an extra
         from recollect.agent.telemetry import telemetry_hook
@@ -233,7 +295,7 @@ def build_hooks(
         more = (telemetry_hook(), *more)
     return Hooks(
         (*commands, *more),
-        trusted=effective.trusted,
+        trusted=True,  # those of the project are the approved ones
         cwd=effective.root,
         transcript=transcript,
         warn=warn,

@@ -19,6 +19,7 @@ from recollect.agent.agent_run import Prompt, fire_or_refuse
 from recollect.agent.fit_context import summarizer_from
 from recollect.agent.hook_transcripts import HookTranscripts
 from recollect.agent.hooks import Hook, Hooks
+from recollect.agent.loop import Agent
 from recollect.agent.run_events import AgentEvent, RunFinished, WindowLearned
 from recollect.agent.subagents import TASK_TOOL, read_subagent_usage
 from recollect.agent.tool_calls import ToolFinished
@@ -38,7 +39,7 @@ from recollect.settings import Settings
 from recollect.store.ids import new_id, now
 from recollect.text import one_line
 from recollect.tokens import add_usage
-from recollect.workspace.learned_windows import remember_window
+from recollect.workspace.learned_windows import learned_window, remember_window
 
 if TYPE_CHECKING:
     from recollect.runtime.runtime import Runtime
@@ -80,6 +81,7 @@ class RunResult(msgspec.Struct, frozen=True):
     model: HttpModel
     subagent_usage: Usage
     denials: tuple[PermissionDenial, ...] = ()
+    mode: str = ""  # of permissions
 
     @property
     def text(self) -> str:
@@ -95,6 +97,10 @@ class RunResult(msgspec.Struct, frozen=True):
 
 
 DEFAULT_OPTIONS = RunOptions()
+_UNRESTRICTED = (
+    "mode unrestricted: every command runs without a question and without a sandbox, except what "
+    "a deny rule names; use it only in a container or on a throw-away machine"
+)
 RunEvent: TypeAlias = RunStarted | AgentEvent | RunResult
 
 
@@ -104,6 +110,36 @@ class ActiveSession:
     def __init__(self, runtime: Runtime, session: Session, workspace: Workspace) -> None:
         self.runtime, self.session, self.workspace = runtime, session, workspace
         self._turn = asyncio.Lock()
+        self._models: dict[str, HttpModel] = {}
+        self._built: tuple[tuple[object, ...], Agent] | None = None  # what it was built of, and it
+        self.denials: list[PermissionDenial] = []  # of the prompt that runs
+
+    async def take_model(self, name: str, kind: AgentKind) -> HttpModel:
+        """The model of an earlier prompt, which encodes only what is new, unless its settings,
+        its address or its key have changed since."""
+        opened = self.runtime.open_model(name, kind=kind)
+        known = self._models.get(opened.name)
+        if known is not None and known.resolved == opened.resolved:
+            return known
+        self._models[opened.name] = opened
+        if known is not None:
+            await known.aclose()
+        return opened
+
+    def agent(self, model: HttpModel, options: RunOptions) -> Agent:
+        """The agent of the prompt before, unless it is to be another one."""
+        built_of = (model, options, learned_window(model.name))
+        if self._built is None or self._built[0] != built_of:
+            agent = build_agent(model, self.workspace, options, self._note_denial)
+            self._built = (built_of, agent)
+        return self._built[1]
+
+    def _note_denial(self, denial: PermissionDenial) -> None:
+        self.denials.append(denial)
+
+    async def aclose(self) -> None:
+        for model in self._models.values():
+            await model.aclose()
 
     async def stream(
         self, prompt: Prompt, options: RunOptions = DEFAULT_OPTIONS
@@ -115,18 +151,17 @@ class ActiveSession:
                 message = await self.runtime.prompt_message(prompt, options.attachments)
             else:
                 message = prompt
-            choice, denials = _ModelChoice(self, options), list[PermissionDenial]()
+            self.denials = []  # also those with a model that is down then
+            choice = await _choose_models(self, options)
             while True:
                 try:
-                    model = await choice.open_next(message)
-                    async with model:
-                        run = _PromptRun(self, model, options, denials)
-                        yield run.started()
-                        async with aclosing(run.agent.stream(message, self.session)) as events:
-                            async for event in events:
-                                run.observe(event)
-                                yield event
-                        yield run.result()
+                    run = _PromptRun(self, await choice.open_next(message), options)
+                    yield run.started()
+                    async with aclosing(run.agent.stream(message, self.session)) as events:
+                        async for event in events:
+                            run.observe(event)
+                            yield event
+                    yield run.result()
                     return
                 except ModelError as error:
                     choice.exclude(error)
@@ -144,21 +179,17 @@ class ActiveSession:
 class _PromptRun:
     """One prompt with one model: the agent, and what its events add up to."""
 
-    def __init__(
-        self,
-        active: ActiveSession,
-        model: HttpModel,
-        options: RunOptions,
-        denials: list[PermissionDenial],  # of this prompt, also with the models before
-    ) -> None:
-        self.active, self.model, self.denials = active, model, denials
-        self.agent = build_agent(model, active.workspace, options, denials.append)
+    def __init__(self, active: ActiveSession, model: HttpModel, options: RunOptions) -> None:
+        self.active, self.model = active, model
+        self.agent = active.agent(model, options)
         self.subagent_usage = Usage()
         self.finished: RunFinished | None = None
 
     def started(self) -> RunStarted:
         runtime, tools = self.active.runtime, tuple(tool.name for tool in self.agent.tools)
         mode = runtime.settings.permissions.mode
+        if mode == "unrestricted":
+            runtime.door.warn(_UNRESTRICTED)
         folder = runtime.folders.cwd
         return RunStarted(self.active.session, self.model.chosen, folder, tools, mode)
 
@@ -173,15 +204,17 @@ class _PromptRun:
 
     def result(self) -> RunResult:
         assert self.finished is not None
-        return RunResult(self.finished, self.model, self.subagent_usage, tuple(self.denials))
+        denials = tuple(self.active.denials)
+        mode = self.active.runtime.settings.permissions.mode
+        return RunResult(self.finished, self.model, self.subagent_usage, denials, mode)
 
 
 class _ModelChoice:
     """The models for one prompt, by the routing in the settings, one after the other."""
 
-    def __init__(self, active: ActiveSession, options: RunOptions) -> None:
+    def __init__(self, active: ActiveSession, options: RunOptions, first: HttpModel) -> None:
+        self._active, self._first = active, first
         self._runtime, self._session, self._options = active.runtime, active.session, options
-        self._first = self._runtime.open_model(options.model, kind=options.kind)
         self._name, self._down = "", set[str]()
         self.opened = False  # whether the last one chosen could be opened
 
@@ -190,7 +223,7 @@ class _ModelChoice:
         if self._name == self._first.name:
             model = self._first
         else:
-            model = self._runtime.open_model(self._name, kind=self._options.kind)
+            model = await self._active.take_model(self._name, self._options.kind)
         self.opened = True
         return model
 
@@ -219,6 +252,11 @@ class _ModelChoice:
         for failure in choice.failures:
             self._runtime.door.warn(f"model selection failed ({failure}); using {choice.model}")
         return choice.model
+
+
+async def _choose_models(active: ActiveSession, options: RunOptions) -> _ModelChoice:
+    first = await active.take_model(options.model, options.kind)
+    return _ModelChoice(active, options, first)
 
 
 def _classifier_strategy(settings: Settings) -> SelectionStrategy:
@@ -267,11 +305,11 @@ async def activate_session(
     hooks = build_hooks(effective, *own_hooks, warn=warn, transcript=transcripts)
     commands = LazyCommands(effective)
     workspace = runtime.workspace(commands, hooks)
-    reason = "done"
+    active, reason = ActiveSession(runtime, session, workspace), "done"
     try:
         started = SessionStart(session=session.id, source=origin)
         await fire_or_refuse(hooks, started, session, "the session")
-        yield ActiveSession(runtime, session, workspace)
+        yield active
     except asyncio.CancelledError:
         reason = "interrupted"
         raise
@@ -279,6 +317,7 @@ async def activate_session(
         reason = type(error).__name__
         raise
     finally:
+        await active.aclose()
         await commands.close()
         await _fire_end(hooks, session, reason, runtime)
         await transcripts.close()

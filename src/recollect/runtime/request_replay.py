@@ -1,4 +1,4 @@
-"""A request of the past, encoded again: exactly as it was sent, or with a word on what differs.
+"""The requests of a session, encoded: the next one, or one of the past exactly as it was sent.
 
 What the request recorded decides, whatever the settings say today. A request of an older version,
 which did not record its setup, is made with the settings of today, as is the one that would have
@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
+
 from recollect.codecs.encoder import EncodedRequest
 from recollect.codecs.wire_protocol import Declaration, RequestOptions
 from recollect.entries import Entry, Request
@@ -16,10 +18,12 @@ from recollect.models.resolve import ResolvedModel
 from recollect.past_requests import PastRequest, load_recorded, load_setup, read_past_entries
 from recollect.profiles import WireName
 from recollect.runtime.model_choice import model_for_wire, next_model
+from recollect.runtime.prompt_run import DEFAULT_OPTIONS, RunOptions
 from recollect.runtime.runtime import Runtime
+from recollect.session import Session
 from recollect.store.contract import SessionInfo
 from recollect.tokens import counter_for
-from recollect.view_loader import fold_stored
+from recollect.view_loader import fold_stored, read_needed_entries
 
 
 class Replay(NamedTuple):
@@ -56,6 +60,27 @@ async def past_tools(
     if setup is not None:
         return setup.tools
     return tuple(tool for tool in runtime.declared_tools(model) if tool.name in at.body.tools)
+
+
+async def load_next(
+    runtime: Runtime,
+    session: SessionInfo,
+    prompt: str = "",
+    to: WireName | None = None,
+    options: RunOptions = DEFAULT_OPTIONS,
+) -> Replay:
+    """The request that a prompt would be answered by now, with what the session's owner is sent;
+    nothing is stored, sent or called. `to` encodes it in another format."""
+    runtime = runtime.for_door(msgspec.structs.replace(runtime.door, owner=session.owner))
+    store = runtime.store
+    entries = await read_needed_entries(store, session.id) if session.head else ()
+    model = next_model(runtime.settings, entries, options.model)
+    if to is not None:
+        model = model_for_wire(model, to, runtime.settings, named=bool(options.model))
+    view = await fold_stored(store, entries, counter_for(model.name), runtime.curation)
+    message = await runtime.prompt_message(prompt) if prompt else None
+    prepared = await runtime.prepare(Session(store, session.id, view), model, message, options)
+    return Replay(PastRequest(prepared.view, model, prepared.options))
 
 
 async def load_replay(

@@ -121,6 +121,7 @@ def result_document(result: RunResult, reduced: Sequence[ContextReduced]) -> dic
         "total_cost_usd": compute_cost(usage, model.chosen.profile.price),
         "usage": {field: getattr(usage, field) for field in _USAGE_FIELDS},
         "model": model.name,
+        "permission_mode": result.mode,
         "permission_denials": [_denial_document(one) for one in result.denials],
         "context_reduced": [_context_reduced_fields(one) for one in reduced],
     }

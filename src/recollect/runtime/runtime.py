@@ -50,7 +50,7 @@ from recollect.runtime.prompt_run import (
     SessionOrigin,
     activate_session,
 )
-from recollect.runtime.session_context import find_folders
+from recollect.runtime.session_context import find_folders, memory_sources
 from recollect.session import Session, open_session
 from recollect.settings import Settings
 from recollect.store.contract import Project, SessionInfo, Store
@@ -69,6 +69,7 @@ from recollect.workspace.effective_settings import (
 )
 from recollect.workspace.file_mentions import attachment_parts, prompt_parts
 from recollect.workspace.learned_windows import learned_window
+from recollect.workspace.memory_reader import MemoryReader
 from recollect.workspace.project_identity import identify_named, identify_project
 from recollect.workspace.working_folders import WorkingFolders
 
@@ -116,6 +117,7 @@ class Runtime:
         self.curation = CurationPolicy.from_settings(effective.settings)
         self._projects: dict[str, Project] = {}  # by folder: git takes its time
         self._connections = IdleConnections()  # to providers, for the next prompt
+        self._memory: dict[bool, MemoryReader] = {}
 
     @cached_property
     def project(self) -> Project:
@@ -307,6 +309,12 @@ class Runtime:
         """Close the connections to providers; the store is its opener's."""
         await self._connections.aclose()
 
+    def _memory_reader(self, own: bool) -> MemoryReader:  # noqa: FBT001 - a key
+        if own not in self._memory:
+            sources = memory_sources(self.folders, self.effective, own=own)
+            self._memory[own] = MemoryReader(sources)
+        return self._memory[own]
+
     def workspace(self, commands: LazyCommands, hooks: Hooks | None = None) -> Workspace:
         return Workspace(
             self.folders,
@@ -315,6 +323,7 @@ class Runtime:
             commands,
             Hooks() if hooks is None else hooks,
             lazy_tools(commands, self.effective),
+            self._memory_reader,
             self.door.approve,
             self.door.warn,
             self.door.owner,
@@ -362,7 +371,7 @@ async def open_runtime(
     quiet = msgspec.structs.replace(door, warn=held.append)
     found = _resolve_folder(Path.cwd() if folder is None else folder, quiet, overrides)
     address = store if store is not None else default_address(found[1].settings.store)
-    async with open_store(address) as opened:
+    async with open_store(address, wait=found[1].settings.store_wait) as opened:
         for warning in held:
             door.warn(warning)
         runtime = Runtime(opened, *found, door)

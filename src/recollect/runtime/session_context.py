@@ -14,15 +14,20 @@ from pathlib import Path
 import msgspec
 
 from recollect.agent.reminders import ContextReminders
-from recollect.entries import Body, Entry, Message
+from recollect.entries import Body, Entry, Message, Note, Request
 from recollect.errors import BadInput
 from recollect.settings import data_directory
 from recollect.store.ids import new_id, now
-from recollect.view.initial_messages import mark_environment, plan_initial_context
+from recollect.view.initial_messages import (
+    is_environment,
+    mark_environment,
+    plan_initial_context,
+)
 from recollect.view.view import View
 from recollect.workspace.effective_settings import EffectiveSettings
 from recollect.workspace.initial_context import initial_message, read_environment
 from recollect.workspace.memory_files import MemorySources, read_memory
+from recollect.workspace.memory_reader import MemoryReader
 from recollect.workspace.safe_files import resolve_named
 from recollect.workspace.trusted_folders import is_trusted
 from recollect.workspace.working_folders import WorkingFolders, add_directories
@@ -63,17 +68,39 @@ def memory_sources(
     )
 
 
-async def ensure_initial(
-    view: View,
-    instructions: Message,
-    read_block: Callable[[], Awaitable[Message]],
-) -> Sequence[Body | Entry]:
-    """What to append so that the view begins with the instructions and the environment."""
-    plan = partial(plan_initial_context, new_id=new_id, now=now())
-    blank = Message(role="user")  # what is missing does not depend on what the block says
-    if not plan(view, instructions, blank):
+class InitialContext:
+    """What to append so that a view begins with the instructions and the environment. A view in
+    which nothing was missing is not searched again, only what came after it."""
+
+    def __init__(self, instructions: Message, read_block: Callable[[], Awaitable[Message]]) -> None:
+        self._instructions, self._read_block = instructions, read_block
+        self._complete = (0, "")  # so many entries, up to the one with this id
+
+    async def __call__(self, view: View) -> Sequence[Body | Entry]:
+        if self._is_complete(view):
+            return ()
+        plan = partial(plan_initial_context, new_id=new_id, now=now())
+        blank = Message(role="user")  # what is missing does not depend on what the block says
+        if plan(view, self._instructions, blank):
+            return plan(view, self._instructions, await self._read_block())
+        self._complete = (view.n, view.log.entries[view.n - 1].id)
         return ()
-    return plan(view, instructions, await read_block())
+
+    def _is_complete(self, view: View) -> bool:
+        (count, newest), entries = self._complete, view.log.entries
+        if not 0 < count <= view.n or entries[count - 1].id != newest:
+            return False
+        if not all(_is_said(entry.body) for entry in entries[count : view.n]):
+            return False
+        self._complete = (view.n, entries[view.n - 1].id)
+        return True
+
+
+def _is_said(body: Body) -> bool:
+    """Whether it changes nothing of what comes before it, and belongs at its place."""
+    if isinstance(body, Message):
+        return not body.context and body.role != "system" and not is_environment(body)
+    return isinstance(body, Request | Note)
 
 
 async def environment_block(
@@ -97,12 +124,17 @@ async def environment_block(
 
 
 def build_reminders(
-    folders: WorkingFolders, effective: EffectiveSettings, *, own: bool = True
+    folders: WorkingFolders,
+    effective: EffectiveSettings,
+    memory: MemoryReader,
+    *,
+    own: bool = True,
 ) -> ContextReminders:
     """Of changes in memory and, in the user's `own` sessions, of what their editor shows."""
     editor = effective.settings.agent.editor if own else ""
     return ContextReminders(
-        memory_sources(folders, effective, own=own),
+        memory.sources,
+        memory=memory,
         editor=Path(editor).expanduser() if editor else None,
         locale=read_environment(folders.root).locale,
     )

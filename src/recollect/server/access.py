@@ -75,6 +75,11 @@ class AccessTokens:
                 found = identity
         return found
 
+    def admits(self, who: Identity) -> bool:
+        """Whether a client that was let in would be let in now: as the user of this machine, who
+        needs no token, or by a token that still means the same."""
+        return who == LOCAL_USER or any(who == identity for _, identity in self._tokens)
+
 
 class AccessCheck:
     """Whether a client that was let in still may be there: a stream outlives the request that began

@@ -16,6 +16,7 @@ from recollect.agent.agent_run import Prompt
 from recollect.errors import NotFound, RecollectError
 from recollect.runtime.permission_policy import ApprovalRequest
 from recollect.runtime.prompt_run import RunEvent, RunOptions, RunResult
+from recollect.server.access import Identity
 from recollect.store.ids import new_id, now
 from recollect.text import one_line
 
@@ -71,15 +72,21 @@ class PromptRun:
         prompt: Prompt,
         options: RunOptions,
         *,
-        owner: str,
+        who: Identity,
         approval_seconds: float,  # 0: nobody can be asked
     ) -> None:
-        self.id, self.session, self.owner, self.created = new_id(), session, owner, now()
+        self.id, self.session, self.who, self.created = new_id(), session, who, now()
         self.prompt, self.options, self.approval_seconds = prompt, options, approval_seconds
+        self.head: str | None = None  # of the session, when the prompt was accepted
         self.task: asyncio.Task[None] | None = None  # while it runs
         self._events: list[ServerEvent] = []
         self._news = asyncio.Event()
         self._approvals: dict[str, asyncio.Future[tuple[bool, str]]] = {}
+
+    @property
+    def owner(self) -> str:
+        """The name of the token that sent it; empty: the user's own."""
+        return self.who.name
 
     @property
     def length(self) -> int:

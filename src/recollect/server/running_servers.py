@@ -64,7 +64,7 @@ async def run_servers(
     runtime: Runtime, tokens: AccessTokens, options: ServeOptions
 ) -> AsyncIterator[RunningServers]:
     """The servers, listening; they stop in order at the end of the block."""
-    hub, downloads = SessionHub(runtime, options.limits, options.model), DownloadOffers()
+    hub, downloads = SessionHub(runtime, options.limits, options.model, tokens), DownloadOffers()
     tls = load_tls(options.tls.certificate, options.tls.key) if options.tls else None
     async with AsyncExitStack() as stack:
         http = await _start_http(stack, hub, tokens, options, downloads, tls)

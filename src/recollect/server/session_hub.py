@@ -25,7 +25,8 @@ from recollect.errors import (
 )
 from recollect.runtime.prompt_run import DEFAULT_OPTIONS, RunOptions, RunResult
 from recollect.runtime.runtime import Door, Runtime
-from recollect.server.access import APPROVAL_RIGHT, Identity
+from recollect.server.access import APPROVAL_RIGHT, CHECK_SECONDS, AccessTokens, Identity
+from recollect.server.allowance import Allowance
 from recollect.server.prompt_queue import PromptRun, RunFailed, describe_end
 from recollect.server.session_worker import SessionWorker, end_of, stream_scratch
 from recollect.session import Session
@@ -43,6 +44,8 @@ class HubLimits(msgspec.Struct, frozen=True):
     running: int = 1_000  # prompts at the same time, in all sessions; of one client, half of them
     kept_events: int = 50_000  # of ended runs, in memory for readers that come back,
     kept_runs: int = 64  # and of at most so many: each may hold its session
+    session_burst: int = 10_000  # sessions that a named token may make at once,
+    sessions_per_second: float = 20.0  # and from then on
     idle_seconds: float = 30.0  # until the commands and hooks of a session are closed
     approval_seconds: float = 300.0
 
@@ -69,17 +72,20 @@ class SessionHub:
         runtime: Runtime,
         limits: HubLimits = HubLimits(),  # noqa: B008 - a frozen value
         model: str = "",  # of prompts that name none; empty: the settings choose
+        tokens: AccessTokens | None = None,  # none: a client that was let in stays
     ) -> None:
-        self.runtime, self.limits, self.model = runtime, limits, model
+        self.runtime, self.limits, self.model, self._tokens = runtime, limits, model, tokens
         self.counts = HubCounts()
         # what a prompt mentions is not for the log, and its message says what was not read
-        self._quiet = runtime.for_door(Door(warn=_log.debug))
+        self.quiet = runtime.for_door(Door(warn=_log.debug))
         self._workers: dict[str, SessionWorker] = {}
         self._runs: dict[str, PromptRun] = {}  # by id, those that are not done
         self._of_owner: Counter[str] = Counter()  # how many of those
         self._finished: deque[PromptRun] = deque()
         self._kept_events = 0
         self._scratch_tasks = set[asyncio.Task[None]]()
+        self._token_watch: asyncio.Task[None] | None = None
+        self._new_sessions: dict[str, Allowance] = {}  # by owner
         self._closing = False
 
     @property
@@ -142,9 +148,20 @@ class SessionHub:
         *,
         id: str | None = None,  # noqa: A002
     ) -> SessionInfo:
-        who.require("chat")
+        self.check_new_session(who)
         project = self.runtime.project
         return await self.store.create(project=project, title=title, id=id, owner=who.name)
+
+    def check_new_session(self, who: Identity) -> None:
+        """Raise if this client may make no session, or has made too many in a short time."""
+        who.require("chat")
+        if not who.name:
+            return  # the user's own
+        burst, rate = self.limits.session_burst, self.limits.sessions_per_second
+        allowance = self._new_sessions.setdefault(who.name, Allowance(rate, burst))
+        if wait := allowance.take(1):
+            made = f"{who.name} has made {burst:,} sessions in a short time, which is the limit"
+            raise ServerBusy(made, f"use one of them, or try again in {max(1, round(wait))} s")
 
     async def open(self, session: SessionInfo) -> Session:
         """A handle on a session that `find` gave."""
@@ -170,7 +187,8 @@ class SessionHub:
             options = msgspec.structs.replace(options, model=self.model)
         can_approve = can_approve and who.may(APPROVAL_RIGHT)
         seconds = self.limits.approval_seconds if can_approve else 0.0
-        run = PromptRun(session.id, prompt, options, owner=who.name, approval_seconds=seconds)
+        run = PromptRun(session.id, prompt, options, who=who, approval_seconds=seconds)
+        run.head = session.head
         self.check_limits(who)
         worker = self._workers.get(session.id)
         if worker is None:
@@ -181,7 +199,7 @@ class SessionHub:
 
     async def prompt_message(self, text: str) -> Message:
         """A client's message, with the files of the folder that it mentions."""
-        found = await self._quiet.prompt_message(text)
+        found = await self.quiet.prompt_message(text)
         assert found is not None
         return found
 
@@ -191,7 +209,7 @@ class SessionHub:
         """Run a prompt at once in a scratch session: nothing of it is stored."""
         if not options.model and self.model:
             options = msgspec.structs.replace(options, model=self.model)
-        run = PromptRun(session.id, prompt, options, owner=who.name, approval_seconds=0.0)
+        run = PromptRun(session.id, prompt, options, who=who, approval_seconds=0.0)
         self.check_limits(who)
         self._count(run)
         task = asyncio.create_task(self._run_scratch(run, session), name=f"scratch {run.id}")
@@ -217,10 +235,25 @@ class SessionHub:
         if own >= most:  # the rest is for others
             raise ServerBusy(f"{own} of your prompts are running", "wait for their answers")
 
+    def admits(self, run: PromptRun) -> bool:
+        """Whether the token that sent a prompt still may."""
+        return self._tokens is None or self._tokens.admits(run.who)
+
+    async def _watch_tokens(self) -> None:
+        """While prompts run or wait: stop those of tokens that were removed or changed."""
+        while self._runs:
+            await asyncio.sleep(CHECK_SECONDS)
+            for run in list(self._runs.values()):
+                if not self.admits(run):
+                    run.cancel()
+        self._token_watch = None
+
     def _count(self, run: PromptRun) -> None:
         self._runs[run.id] = run
         self._of_owner[run.owner] += 1
         self.counts.prompts += 1
+        if self._tokens is not None and self._token_watch is None:
+            self._token_watch = asyncio.create_task(self._watch_tokens(), name="prompts' tokens")
 
     def run(self, who: Identity, given: str) -> PromptRun:
         """A run that is in progress, or ended a short time ago."""
@@ -272,4 +305,7 @@ class SessionHub:
             run.cancel()
         for task in workers:
             task.cancel()
-        await asyncio.gather(*workers, *self._scratch_tasks, return_exceptions=True)
+        watching = [self._token_watch] if self._token_watch is not None else []
+        for task in watching:
+            task.cancel()
+        await asyncio.gather(*workers, *self._scratch_tasks, *watching, return_exceptions=True)

@@ -16,6 +16,7 @@ from recollect.errors import RecollectError, ServerBusy
 from recollect.runtime.permission_policy import ApprovalRequest
 from recollect.runtime.prompt_run import ActiveSession
 from recollect.runtime.runtime import Door, Runtime
+from recollect.server.problem_kinds import client_sentence
 from recollect.server.prompt_queue import PromptRun, RunFailed
 from recollect.session import Session
 
@@ -90,12 +91,14 @@ class SessionWorker:
     def _fail_first(self, error: RecollectError) -> None:
         """The session could not be opened or activated: the prompt that wanted it failed."""
         if self._waiting:
-            self._hub.settle(self._take(), RunFailed(str(error), error=error))
+            self._hub.settle(self._take(), RunFailed(client_sentence(error), error=error))
         else:
             _log.warning("session %s: %s", self._session, error)
 
     async def _run(self, run: PromptRun, active: ActiveSession) -> None:
         counts, hub = self._hub.counts, self._hub
+        if not hub.admits(run):  # its token was removed while it waited
+            run.cancel()
         if run.done:  # cancelled while it waited
             hub.forget(run)
             return
@@ -121,7 +124,8 @@ class SessionWorker:
 
 
 async def _stream(run: PromptRun, active: ActiveSession, hub: SessionHub) -> None:
-    await active.session.reload()
+    if run.head is None or run.head != active.session.view().head:
+        await active.session.reload()  # where this misses another writer, the append does not
     prompt = run.prompt
     if isinstance(prompt, str):
         prompt = await hub.prompt_message(prompt)
@@ -147,6 +151,6 @@ def end_of(task: asyncio.Task[None]) -> RunFailed | None:
     if error is None:
         return None
     if isinstance(error, RecollectError):
-        return RunFailed(str(error), error=error)
+        return RunFailed(client_sentence(error), error=error)
     _log.error("a run failed unexpectedly", exc_info=error)
     return RunFailed("an internal error; the server's log has it")

@@ -55,6 +55,10 @@ class ServerTokens(AccessTokens):
         self._reload()
         return super().identify(token)
 
+    def admits(self, who: Identity) -> bool:
+        self._reload()
+        return super().admits(who)
+
     def _reload(self) -> None:
         try:
             found = self._file.stat()
@@ -113,7 +117,9 @@ def add_token(
         raise BadInput(f"{name!r} cannot be a token's name; it has {allowed}")
     known = named_tokens(home)
     if any(each.identity.name == name for each in known):
-        raise AlreadyExists("a token", name)
+        raise AlreadyExists(
+            "a token", name, f"Choose another name, or `recollect token remove {name}` first"
+        )
     token = new_token()
     added = AccessToken(Identity(name, right, all_sessions), hash_token(token))
     _store((*known, added), home)

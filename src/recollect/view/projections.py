@@ -1,21 +1,15 @@
-"""Other projections of a log: a router's window, and pages of the history.
+"""Other projections of a log: a router's window, the last prompt, the newest turns.
 
-Pure, and in the order of the log. Pages taken from the newest to the oldest hold each entry exactly
-once, even if the history grows at its end meanwhile.
+Pure, and in the order of the log.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 
-from recollect.entries import Entry, Message, Text
-from recollect.errors import UnknownEntry
+from recollect.entries import Message, Text
 from recollect.view.curation import is_spoken, is_tool_result
 from recollect.view.view import View
-
-MAX_PAGE_SIZE = 500
 
 
 def routing_window(view: View, last: int = 20, of_these: int = 4) -> tuple[Message, ...]:
@@ -55,26 +49,3 @@ def last_turns(view: View, turns: int = 5) -> tuple[Message, ...]:
 
 def _begins_turn(message: Message) -> bool:
     return message.role == "user" and not message.context and not is_tool_result(message)
-
-
-class HistoryPage(msgspec.Struct, frozen=True):
-    entries: tuple[Entry, ...]  # newest last
-    before: str | None = None  # the cursor of the previous page; None on the first page
-
-
-def take_page(
-    entries: Sequence[Entry], *, before: str | None = None, limit: int = 20
-) -> HistoryPage:
-    """The newest entries, or those right before the entry `before`; `limit` is clamped to 1 and
-    `MAX_PAGE_SIZE`."""
-    end = len(entries) if before is None else _find_position(entries, before)
-    start = max(0, end - min(max(1, limit), MAX_PAGE_SIZE))
-    cursor = entries[start].id if start else None
-    return HistoryPage(tuple(entries[start:end]), cursor)
-
-
-def _find_position(entries: Sequence[Entry], wanted: str) -> int:
-    for position in range(len(entries) - 1, -1, -1):  # readers are mostly near the end
-        if entries[position].id == wanted:
-            return position
-    raise UnknownEntry(wanted)

@@ -11,8 +11,9 @@ import pytest
 
 from recollect import errors
 from recollect.errors import RecollectError
-from recollect.server.http.problem_details import PROBLEMS, ProblemDetails, describe_error
+from recollect.server.http.problem_details import ProblemDetails, describe_error
 from recollect.server.http.request_guard import HttpOptions
+from recollect.server.problem_kinds import PROBLEMS
 from tests.server.http.face import Folder, Served, new_session, run, token_of
 
 JSON = {"content-type": "application/json"}

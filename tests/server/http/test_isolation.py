@@ -23,7 +23,7 @@ from tests.server.http.face import (
 SECRET = "xylophone"
 BODIES: dict[str, dict[str, Any]] = {
     "rename_session": {"title": "stolen"},
-    "rewind_session": {"to": None},
+    "rewind_session": {"to": None, "preview": True},
     "edit_view": {"drop": ["ENTRY"]},
     "create_prompt": {"prompt": "Hi.", "kind": "ask"},
     "compact_session": {"use_model": False, "preview": True},

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from recollect.server.session_hub import HubLimits
 from recollect.testing import call, says, user
 from tests.server.http.face import Folder, Served, ask, new_session, run
 
@@ -108,3 +109,33 @@ def test_no_prompt_reads_secrets_or_recollects_own_data(
 def _put(file: Path, text: str) -> None:
     file.parent.mkdir(exist_ok=True)
     file.write_text(text)
+
+
+def test_a_token_that_makes_sessions_without_end_is_told_to_wait_and_others_are_not(
+    folder: Folder,
+) -> None:
+    async def work() -> None:
+        limits = HubLimits(session_burst=3, sessions_per_second=0.001)
+        async with (
+            folder.serve(limits=limits) as served,
+            served.client("ann-chat") as ann,
+            served.client("bob-chat") as bob,
+        ):
+            session = await new_session(ann)
+            for _ in range(2):
+                forked = await ann.post(f"/api/sessions/{session}/fork", json={})
+                assert forked.status_code == 201
+            octets = {"content-type": "application/octet-stream"}
+            for again in (
+                await ann.post("/api/sessions", json={}),
+                await ann.post(f"/api/sessions/{session}/fork", json={}),
+                await ann.post("/api/imports", content=b"{}", headers=octets),
+            ):
+                assert (again.status_code, again.json()["code"]) == (503, "server-busy")
+                assert "ann-chat has made 3 sessions in a short time" in again.json()["detail"]
+                assert again.headers["retry-after"]
+            listed = (await ann.get("/api/sessions")).json()["sessions"]
+            assert len(listed) == 3
+            await new_session(bob)
+
+    run(work)

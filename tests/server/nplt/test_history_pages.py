@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from recollect.entries import Message, Text
 from recollect.server.nplt.frames import MAX_PAYLOAD
 from recollect.server.nplt.history_pages import json_page, text_page
+from recollect.store.contract import Store
 from recollect.testing import call, model, result, user
 from tests.server.hubs import scripted_provider
 from tests.server.nplt.nplt_servers import running_server
@@ -152,3 +154,64 @@ def test_a_rewound_session_is_counted_again(
         assert client.history()["message_count"] == 2
         server.call(lambda: store.append(info.id, [user("e")], parent=added[1].id))
         assert [m["content"] for m in client.history()["messages"]] == ["a", "b", "e"]
+
+
+def _messages(name: str, count: int) -> list[Message]:
+    """Questions and answers, every third of them with a call and its result."""
+    found: list[Message] = []
+    for number in range(count):
+        found.append(user(f"{name} question {number}"))
+        if number % 3 == 0:
+            read = call("read_file", path=f"{number}.txt")
+            found += [model("", read), result(read, "words")]
+        found.append(model(f"{name} answer {number}"))
+    return found
+
+
+def _read_back(client: SeedClient, session: str) -> list[str]:
+    """The text of every message, from the newest page back to the first."""
+    client.request(SESSION_SWITCH, {"session_id": session})
+    (last,) = client.history(limit=1)["messages"]
+    seen: list[str] = []
+    offset: int | None = 0
+    while offset is not None:
+        page = client.history(offset=offset, limit=170)
+        seen = [each["content"] for each in page["messages"]] + seen
+        offset = page.get("next_offset")
+    assert len(seen) == page["message_count"]
+    assert last["content"] == seen[-1]
+    return [text for text in seen if text]
+
+
+def _texts(bodies: Sequence[object]) -> list[str]:
+    messages = [body for body in bodies if isinstance(body, Message)]
+    return [part.text for one in messages for part in one.parts if isinstance(part, Text)]
+
+
+def test_another_server_counts_only_what_is_new_and_shows_the_same_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items, more = _messages("first", 700), _messages("other", 300)
+
+    async def begin(store: Store) -> str:
+        info = await store.create(owner="")
+        await store.append(info.id, items, parent=None)
+        return info.id
+
+    async def branch(store: Store, session: str) -> list[str]:
+        """Another branch from the middle: the counts before it hold for both."""
+        path = await store.path(session)
+        await store.rewind(session, path[1_199].id)
+        await store.append(session, more, parent=path[1_199].id)
+        return _texts([*(entry.body for entry in path[:1_200]), *more])
+
+    with scripted_provider(tmp_path / "home", monkeypatch, ["More."]):
+        with running_server(tmp_path) as server, SeedClient(server.port) as client:
+            session = server.call(lambda: begin(server.hub.store))
+            assert _read_back(client, session) == _texts(items)
+        with running_server(tmp_path) as other, SeedClient(other.port) as client:
+            assert _read_back(client, session) == _texts(items)
+            expected = other.call(lambda: branch(other.hub.store, session))
+            assert _read_back(client, session) == expected
+        with running_server(tmp_path) as third, SeedClient(third.port) as client:
+            assert _read_back(client, session) == expected

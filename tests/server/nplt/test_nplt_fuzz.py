@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import logging
 import random
 import resource
 import socket
@@ -135,23 +136,31 @@ def fuzz_server(folder: Path, patch: pytest.MonkeyPatch, frames: int) -> None:
         assert memory() - before < 40_000_000 + 60_000 * server.hub.counts.prompts
 
 
+def check_no_fault(log: pytest.LogCaptureFixture) -> None:
+    """A frame may be refused or its sender hung up on; it may not find a fault of ours."""
+    faults = [one for one in log.records if one.levelno >= logging.ERROR]
+    assert [one.getMessage() for one in faults if one.name.startswith("recollect")] == []
+
+
 def memory() -> int:
     gc.collect()
     return int(psutil.Process().memory_info().rss)
 
 
 def test_random_and_mutated_frames_are_answered_or_hung_up_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     fuzz_server(tmp_path, monkeypatch, FRAMES)
+    check_no_fault(caplog)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3_600)
 def test_very_many_random_and_mutated_frames(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     fuzz_server(tmp_path, monkeypatch, MANY_FRAMES)
+    check_no_fault(caplog)
 
 
 def open_partly(port: int, number: int) -> socket.socket:
@@ -176,8 +185,10 @@ def is_closed(opened: socket.socket, deadline: float) -> bool:
 
 def crowd(
     folder: Path, patch: pytest.MonkeyPatch, half_open: int, slow: int, limits: NpltLimits
-) -> None:
-    numbers = " ".join(map(str, range(60_000)))
+) -> list[float]:
+    """How long a client waited for its heartbeats meanwhile, in seconds, in ascending order."""
+    # more than the buffers on the way to a client that does not read
+    numbers = " ".join(map(str, range(max(60_000, limits.write_buffer))))
     long = faulty(numbers, piece=60_000)
     script: list[ProviderLine] = [*[long] * slow, "Hello."]
     with (
@@ -196,12 +207,12 @@ def crowd(
         deadline = start + CLOSED_SECONDS + half_open / 100  # connecting takes its time too
         assert all(is_closed(each, deadline) for each in half)
         assert client.chat("Hi.") == "Hello."
+        check_healthy(server, client)  # also those that only read slowly are closed, by the server
         for each in (*readers, *half):
             each.close()
-        check_healthy(server, client)
         while server.tasks() > before + 2:  # the client's own; the sessions are closed first
             time.sleep(0.05)
-        assert sorted(waits)[98] < 1.0, "a heartbeat waited"
+    return sorted(waits)
 
 
 def slow_reader(port: int) -> socket.socket:
@@ -225,7 +236,7 @@ def test_half_open_connections_and_slow_readers_are_closed_and_others_notice_not
     limits = NpltLimits(
         write_seconds=1.0, write_buffer=32_768, header_seconds=1.0, payload_seconds=1.0
     )
-    crowd(tmp_path, monkeypatch, half_open=100, slow=10, limits=limits)
+    assert len(crowd(tmp_path, monkeypatch, half_open=100, slow=10, limits=limits)) == 100
 
 
 @pytest.mark.long
@@ -235,4 +246,5 @@ def test_a_thousand_half_open_connections_and_a_hundred_slow_readers(
 ) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, 8_192), hard), hard))
-    crowd(tmp_path, monkeypatch, half_open=1_000, slow=100, limits=NpltLimits())
+    waits = crowd(tmp_path, monkeypatch, half_open=1_000, slow=100, limits=NpltLimits())
+    assert waits[98] < 1.0, "a heartbeat waited"  # on a quiet machine

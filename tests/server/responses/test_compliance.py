@@ -112,6 +112,7 @@ class ResponseResource(msgspec.Struct):
     background: bool
     service_tier: str
     metadata: dict[str, str]
+    user: str | None
     safety_identifier: str | None
     prompt_cache_key: str | None
 

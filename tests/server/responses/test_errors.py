@@ -46,6 +46,24 @@ BAD_BODIES: list[tuple[Any, str | None, str]] = [
         "tools[0].name",
         "invalid_value",
     ),
+    (
+        {"model": "mine", "input": "x", "tools": [{"type": "web_search"}]},
+        "tools[0].type",
+        "unsupported_tool",
+    ),
+    *(
+        (
+            {"model": "mine", "input": [{"role": "user", "content": [part]}]},
+            f"input[0].content[0].{field}",
+            "invalid_value",
+        )
+        for part, field in (
+            ({"type": "input_image", "image_url": "data:image/png;base64,no!"}, "image_url"),
+            ({"type": "input_image", "image_url": "data:image/png;base64,"}, "image_url"),
+            ({"type": "input_image", "image_url": "data:image/png,words"}, "image_url"),
+            ({"type": "input_file", "file_data": "data:application/pdf;base64,é"}, "file_data"),
+        )
+    ),
     ({"model": "mine", "input": "x", "tool_choice": "sometimes"}, "tool_choice", "invalid_value"),
     (
         {"model": "mine", "input": "x", "reasoning": {"effort": "no"}},
@@ -317,3 +335,18 @@ def test_a_client_that_hangs_up_stops_its_response(
                 seen += raw.recv(65_536)
         assert server.hub is not None
         server.wait_until(lambda: server.hub is not None and server.hub.counts.cancelled == 1)
+
+
+def test_a_websocket_is_refused_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with stage(tmp_path, monkeypatch, ["Hello."]) as of:
+        server = of.serve()
+        headers = {
+            "authorization": "Bearer token-of-ann",
+            "connection": "Upgrade",
+            "upgrade": "websocket",
+            "sec-websocket-version": "13",
+            "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+        }
+        refused = httpx2.get(f"{server.url}/responses", headers=headers, timeout=60)
+        assert refused.status_code == 400
+        assert refused.json()["error"]["code"] == "websocket_not_supported"

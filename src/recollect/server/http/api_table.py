@@ -15,6 +15,7 @@ import msgspec
 from recollect.server.access import APPROVAL_RIGHT, Right
 from recollect.server.http import (
     entry_routes,
+    rewind_routes,
     run_routes,
     session_routes,
     transcript_routes,
@@ -74,13 +75,14 @@ ROUTES = (
     ApiRoute("DELETE", _SESSION, "chat", session_routes.trash_session),
     ApiRoute("POST", f"{_SESSION}/restore", "chat", session_routes.restore_session),
     ApiRoute("POST", f"{_SESSION}/fork", "chat", session_routes.fork_session, 201),
-    ApiRoute("POST", f"{_SESSION}/rewind", "chat", session_routes.rewind_session),
+    ApiRoute("POST", f"{_SESSION}/rewind", "chat", rewind_routes.rewind_session),
     ApiRoute("GET", f"{_SESSION}/entries", "read", entry_routes.list_entries),
     ApiRoute("GET", f"{_SESSION}/entries/stream", "read", entry_routes.stream_entries),
     ApiRoute("GET", f"{_SESSION}/entries/{{entry}}", "read", entry_routes.get_entry),
     ApiRoute("GET", f"{_SESSION}/view", "read", view_routes.get_view),
     ApiRoute("GET", f"{_SESSION}/explain", "read", view_routes.get_explanation),
     ApiRoute("GET", f"{_SESSION}/requests/{{entry}}", "read", view_routes.get_request),
+    ApiRoute("POST", f"{_SESSION}/requests", "read", view_routes.preview_request),
     ApiRoute("POST", f"{_SESSION}/edits", "chat", view_routes.edit_view),
     ApiRoute("POST", f"{_SESSION}/compaction", "chat", view_routes.compact_session),
     ApiRoute("DELETE", f"{_SESSION}/compaction", "chat", view_routes.undo_compaction),

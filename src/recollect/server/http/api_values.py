@@ -65,6 +65,35 @@ class ForkPlace(_Input, frozen=True):
 
 class RewindTarget(_Input, frozen=True):
     to: EntryName | None  # the entry to go on after; null: the start
+    files: bool = False  # also restore the files that tools have changed since
+    preview: bool = False  # say what would become of the files, and change nothing
+    beside: bool = False  # with `files`: write the old content of conflicting files next to them
+
+
+class FileConflict(_Output, frozen=True):
+    """A file that is left alone."""
+
+    path: str
+    why: str
+    beside: str | None = None  # the file that its old content was written to
+
+
+class RestoredFiles(_Output, frozen=True):
+    """What became of files, or would. Paths are relative to the server's folder."""
+
+    restored: tuple[str, ...]
+    removed: tuple[str, ...]  # created by the session
+    brought_back: tuple[str, ...]  # removed by the session
+    unchanged: tuple[str, ...]
+    conflicts: tuple[FileConflict, ...]
+
+
+class RewoundSession(SessionInfo, frozen=True, kw_only=True):
+    """The session after a rewind."""
+
+    back: str | None  # rewinding to this entry undoes it; null: the start
+    preview: bool
+    files: RestoredFiles | None  # null: nobody asked for them
 
 
 # --- entries -------------------------------------------------------------------------------------
@@ -142,11 +171,19 @@ class RequestQuery(_Input, frozen=True):
     model: str = ""  # another model
 
 
+class RequestPreview(_Input, frozen=True):
+    prompt: str = ""  # the next message; empty: go on as the session is
+    model: str = ""  # another model
+    to: Literal["", "gemini", "openai", "anthropic"] = ""  # another format
+    kind: Literal["agent", "ask"] = "agent"
+    system: str = ""  # instructions instead of the usual ones
+
+
 class RequestDocument(_Output, frozen=True):
-    """A request of the past: the body is byte for byte what was sent, where `verdict` says so."""
+    """A request as it is sent. Of one of the past, `verdict` says whether these are its bytes."""
 
     session: str
-    entry: str
+    entry: str | None  # null: the next one, which nobody has sent
     model: str
     format: str
     verdict: str

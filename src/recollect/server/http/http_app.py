@@ -80,7 +80,7 @@ def _service_routes(hub: SessionHub, metrics: HttpMetrics) -> list[Route]:
     async def ready(_: Request) -> Response:
         try:
             async with asyncio.timeout(READY_SECONDS):  # whoever asks does not wait for long
-                await hub.store.sessions(limit=1)
+                await hub.store.check_usable()
         except TimeoutError:
             raise CannotReach(hub.store.address, f"no answer in {READY_SECONDS:g} s") from None
         return json_response({"status": "ready"})

@@ -75,6 +75,7 @@ class RequestGuard:
             check_origin(headers)
             access = self._identify(headers, scope["path"])
             scope["recollect.identity"], scope["recollect.access"] = access
+            check_protocol(headers)
             limit = self._body_limit(scope["path"])
             check_body(headers, scope, limit)
         except RequestRefused as refusal:
@@ -175,6 +176,13 @@ def _same_origin(origin: str, host: str) -> bool:
     bare = port is None or port == _DEFAULT_PORTS[parts.scheme]
     names = {parts.netloc, f"{parts.netloc}:{_DEFAULT_PORTS[parts.scheme]}" if bare else ""}
     return host.lower() in {name.lower() for name in names}
+
+
+def check_protocol(headers: _Headers) -> None:
+    """Raise if a client that was let in asks for another protocol than HTTP."""
+    if headers.one("upgrade").lower() == "websocket":
+        detail = "WebSockets are not spoken here; send a request, with `stream` for its events"
+        raise RequestRefused(400, "websocket-not-supported", "No WebSockets", detail)
 
 
 def check_body(headers: _Headers, scope: Scope, limit: int) -> None:

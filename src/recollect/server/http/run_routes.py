@@ -142,6 +142,7 @@ def _approval_document(event: ApprovalRequested) -> dict[str, Any]:
         "tool_input": parse_arguments(call.arguments) or {},
         "reason": event.request.reason,
         "rules": list(event.request.rules),
+        "normal_form": event.request.normal_form or None,
         "expires": event.expires,
     }
 

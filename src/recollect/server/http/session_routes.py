@@ -1,4 +1,4 @@
-"""Sessions over HTTP: list, create, read, rename, trash, restore, fork, rewind."""
+"""Sessions over HTTP: list, create, read, rename, trash, restore, fork."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from recollect.server.http.api_call import (
 )
 from recollect.server.http.api_values import (
     ForkPlace,
-    RewindTarget,
     SessionChange,
     SessionCreation,
     SessionListQuery,
@@ -82,15 +81,8 @@ async def fork_session(call: ApiCall[NoQuery, ForkPlace]) -> ApiReply[SessionInf
     store, info = call.hub.store, await call.writable()
     at = info.head if call.body.at is None else await call.entry_id(info, call.body.at)
     title = call.body.title or info.title
+    call.hub.check_new_session(call.who)
     return _created(await store.fork(info.id, at=at, title=title, owner=call.who.name))
-
-
-async def rewind_session(call: ApiCall[NoQuery, RewindTarget]) -> ApiReply[SessionInfo]:
-    """Move a session's head to another entry of it; nothing is deleted."""
-    info, to = await call.writable(), call.body.to
-    target = None if to is None else await call.entry_id(info, to)
-    with call.expecting():
-        return _changed(await call.hub.store.rewind(info.id, target, head=info.head))
 
 
 def _created(info: SessionInfo) -> ApiReply[SessionInfo]:

@@ -66,6 +66,7 @@ def _hit_document(hit: SearchHit) -> FoundHit:
 
 async def import_transcript(call: ApiCall[ImportQuery, FileBytes]) -> ApiReply[ImportResult]:
     """Import another program's session file, whose bytes are the body; again adds only news."""
+    call.hub.check_new_session(call.who)
     with tempfile.TemporaryDirectory(prefix="recollect-import-") as folder:
         path = Path(folder) / _safe_name(call.query.name)
         with path.open("wb") as file:

@@ -12,7 +12,8 @@ from recollect.errors import BadInput, CannotEdit
 from recollect.explanation import Explanation
 from recollect.models.resolve import ResolvedModel
 from recollect.runtime.model_choice import next_model
-from recollect.runtime.request_replay import load_replay
+from recollect.runtime.prompt_run import RunOptions
+from recollect.runtime.request_replay import Replay, load_next, load_replay
 from recollect.runtime.runtime import Runtime, writes_snapshots
 from recollect.server.http.api_call import ApiCall, ApiReply, NoBody, NoQuery, tag_of
 from recollect.server.http.api_values import (
@@ -22,6 +23,7 @@ from recollect.server.http.api_values import (
     EditResult,
     ExplainQuery,
     RequestDocument,
+    RequestPreview,
     RequestQuery,
     ViewDocument,
     ViewEntry,
@@ -101,18 +103,37 @@ async def get_request(call: ApiCall[RequestQuery, NoBody]) -> ApiReply[RequestDo
     info, query, runtime = await call.session(), call.query, call.hub.runtime
     _, at = await call.hub.store.entry(call.path("entry"), session=info.id)
     replay = await load_replay(runtime, info, at, query.to or None, query.model or None)
+    return ApiReply(_request_document(runtime, info.id, replay, at.id))
+
+
+async def preview_request(call: ApiCall[NoQuery, RequestPreview]) -> ApiReply[RequestDocument]:
+    """Encode the request that would be sent next; nothing is stored, sent or called.
+
+    With a `prompt` it needs the right to chat: files that the prompt mentions are in the request.
+    """
+    info, body, hub = await call.session(), call.body, call.hub
+    call.check_expected(info)
+    if body.prompt:
+        call.who.require("chat")
+    options = RunOptions(model=body.model or hub.model, kind=body.kind, system=body.system)
+    replay = await load_next(hub.quiet, info, body.prompt, body.to or None, options)
+    return ApiReply(_request_document(hub.runtime, info.id, replay, None), tag=tag_of(info))
+
+
+def _request_document(
+    runtime: Runtime, session: str, replay: Replay, entry: str | None
+) -> RequestDocument:
     past = replay.past
     encoded, _ = runtime.encode(past.view, past.model, past.options, text_tools=past.text_tools)
-    document = RequestDocument(
-        session=info.id,
-        entry=at.id,
+    return RequestDocument(
+        session=session,
+        entry=entry,
         model=past.model.name,
         format=past.model.endpoint.wire,
         verdict=replay.judge(encoded),
         sha256=encoded.digest,
         body=msgspec.Raw(encoded.body),
     )
-    return ApiReply(document)
 
 
 # --- edits ---------------------------------------------------------------------------------------

@@ -159,6 +159,7 @@ class AnswerFrames:
             name=clip(call.name, MAX_RULE),
             arguments=clip(call.arguments, MAX_APPROVAL),
             rules=[clip(rule, MAX_RULE) for rule in rules],
+            normal_form=clip(event.request.normal_form, MAX_RULE),
             expires=event.expires,
         )
 

@@ -46,12 +46,14 @@ from recollect.server.nplt.message_types import (
 from recollect.server.nplt.session_requests import RequestReply, SessionRequests
 from recollect.server.nplt.surroundings import Surroundings
 from recollect.server.nplt.uploads import UploadedFile, Uploads
+from recollect.server.problem_kinds import client_sentence
 from recollect.server.prompt_queue import PromptRun
 from recollect.text import format_size, one_line
 from recollect.workspace.file_mentions import uploaded_parts
 
 _log = logging.getLogger("recollect.server.nplt")
 _INTERNAL = "an internal error; the server's log has it"
+_INTERNAL_CODE = "InternalError"
 _Work: TypeAlias = Callable[[], Awaitable[None]]
 _LOST_ACCESS = "the token was removed or changed; connect again"
 COMPLAINT_SECONDS = 5.0  # between two, to a client that sends too fast
@@ -323,9 +325,8 @@ class Connection:
             await self._reply(frame, await self._requests.answer(frame.type, frame.payload))
         except RecollectError as error:
             self._fail(frame, error)
-        except Exception:  # noqa: BLE001 - a fault of ours is logged, and the client hears of it
-            _log.exception("%s: a request of type 0x%02x failed", self.address, frame.type)
-            self._fail(frame, RecollectError(_INTERNAL))
+        except Exception as fault:  # noqa: BLE001 - it is logged, and the client hears of it
+            self._fail(frame, fault)
 
     async def _reply(self, frame: Frame, reply: RequestReply) -> None:
         if reply.offer is not None:
@@ -345,11 +346,11 @@ class Connection:
     async def _failing(self, frame: Frame, error: RecollectError) -> None:
         self._fail(frame, error)
 
-    def _fail(self, frame: Frame, error: RecollectError, *, now: bool = False) -> None:
+    def _fail(self, frame: Frame, error: Exception, *, now: bool = False) -> None:
         """Say what is wrong, in the client's form; `now`, although an answer may be in progress."""
-        text = one_line(str(error), 2_000)
+        text = one_line(client_sentence(error), 2_000)
         if REPLIES in self._features or (now and self._said_hello):
-            code = type(error).__name__
+            code = type(error).__name__ if isinstance(error, RecollectError) else _INTERNAL_CODE
             self._out.send(*thought("error", text, code=code, reply_to=frame.sequence))
         elif not now or not self._answers.runs:
             self._out.send_text(self._texts.problem.format(problem=text))
@@ -359,9 +360,8 @@ class Connection:
             run = await self._prompt(text, files)
         except RecollectError as error:
             self._fail(frame, error)
-        except Exception:  # noqa: BLE001 - a fault of ours is logged, and the client hears of it
-            _log.exception("%s: a message was not accepted", self.address)
-            self._fail(frame, RecollectError(_INTERNAL))
+        except Exception as fault:  # noqa: BLE001 - it is logged, and the client hears of it
+            self._fail(frame, fault)
         else:
             self._answers.add(run)
         finally:

@@ -11,8 +11,9 @@ import asyncio
 import time
 
 from recollect.errors import RecollectError
+from recollect.server.allowance import Allowance
 from recollect.server.nplt.frames import Frame, FrameParser
-from recollect.server.nplt.nplt_limits import Allowance, NpltLimits
+from recollect.server.nplt.nplt_limits import NpltLimits
 
 CHUNK = 65_536
 MAX_PAUSE = 5.0  # seconds

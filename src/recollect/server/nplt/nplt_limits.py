@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import msgspec
 
 
@@ -29,18 +27,3 @@ class NpltLimits(msgspec.Struct, frozen=True):
     uploads: int = 10  # files for one message
     uploads_bytes: int = 20_000_000  # of one connection
     all_uploads_bytes: int = 200_000_000  # of all connections
-
-
-class Allowance:
-    """A rate with a burst: what is used now and regained as time passes."""
-
-    def __init__(self, per_second: float, burst: float) -> None:
-        self._per_second, self._burst = per_second, burst
-        self._left, self._at = burst, time.monotonic()
-
-    def use(self, amount: float) -> float:
-        """Seconds to wait before the next use; 0 within the rate."""
-        at = time.monotonic()
-        self._left = min(self._burst, self._left + (at - self._at) * self._per_second) - amount
-        self._at = at
-        return max(0.0, -self._left / self._per_second)

@@ -6,6 +6,7 @@ Every item is checked and bounded. A `call_id` of ours becomes the id that the m
 
 from __future__ import annotations
 
+import binascii
 from collections.abc import Sequence
 from typing import Any
 
@@ -140,11 +141,26 @@ def _check_parts(parts: Sequence[Any], where: str) -> None:
                 part.get("file_id"), str
             ):
                 raise invalid("an image has an 'image_url'", f"{at}.image_url")
+            _check_data_url(part.get("image_url"), f"{at}.image_url")
         elif type_ == "input_file":
             if not any(isinstance(part.get(n), str) for n in ("file_data", "file_url", "file_id")):
                 raise invalid("a file has 'file_data' or a 'file_url'", f"{at}.file_data")
+            _check_data_url(part.get("file_data"), f"{at}.file_data")
         elif not isinstance(text, str):
             raise invalid("it has a text", f"{at}.text", "invalid_type")
+
+
+def _check_data_url(given: object, where: str) -> None:
+    """Raise if a URL that carries its bytes carries none, or damaged ones."""
+    if not isinstance(given, str) or given[:5].lower() != "data:":
+        return
+    head, _, data = given.partition(",")
+    try:
+        if head.endswith(";base64") and binascii.a2b_base64(data, strict_mode=True):
+            return
+    except ValueError:  # `binascii.Error`, or characters beyond ASCII
+        pass
+    raise invalid("a data URL has its bytes in base64: data:TYPE;base64,BYTES", where)
 
 
 def _check_call(item: Item, where: str) -> Item:

@@ -17,6 +17,7 @@ from recollect.errors import RecollectError
 from recollect.models.resolve import resolve_model
 from recollect.runtime.prompt_run import RunOptions, RunResult, RunStarted
 from recollect.server.access import Identity
+from recollect.server.problem_kinds import client_sentence
 from recollect.server.prompt_queue import PromptRun, RunFailed, ServerEvent
 from recollect.server.responses.api_error import ApiError, api_error, invalid
 from recollect.server.responses.conversation_items import find_conversation
@@ -165,6 +166,7 @@ class Responder:
             return await hub.create(plan.who, one_line(first_words(messages), TITLE_LENGTH))
         info = await hub.find_writable(plan.who, previous.session)
         if info.head != previous.end or hub.runs_of(info.id):
+            hub.check_new_session(plan.who)
             return await hub.store.fork(info.id, at=previous.end)
         return info
 
@@ -204,7 +206,7 @@ class Responder:
                 if found:
                     yield b"".join(map(encode_event, found))
         except RecollectError as error:  # it could not be queued
-            failed = RunFailed(str(error), error=error)
+            failed = RunFailed(client_sentence(error), error=error)
             yield b"".join(map(encode_event, _fail(events, plan, failed)))
         finally:
             self.active.pop(plan.id, None)

@@ -117,6 +117,7 @@ class ResponseEvents:
             name=event.request.call.name,
             arguments=event.request.call.arguments,
             reason=event.request.reason,
+            normal_form=event.request.normal_form or None,
             expires_at=event.expires // 1000,
         )
 
