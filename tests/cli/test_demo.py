@@ -183,6 +183,31 @@ def test_an_interrupt_ends_it_quietly_and_removes_the_folder(cli: Cli, words: st
     assert not Path(FOLDER.findall(stopped.out)[0]).exists()
 
 
+def test_an_interrupt_that_python_drops_ends_it_too(cli: Cli) -> None:
+    # an object that is interrupted while it is freed, between two steps
+    program = """
+import signal, sys
+from recollect.__main__ import main
+
+class Freed:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+kept, sys.argv[1:] = Freed(), ["demo", "--fast"]
+def freed_at_the_first_step(event, arguments):
+    if event == "subprocess.Popen":
+        globals().pop("kept", None)
+sys.addaudithook(freed_at_the_first_step)
+main(sys.argv[1:])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=cli.project, env=cli.env(), capture_output=True
+    )
+    assert b"KeyboardInterrupt" in done.stderr  # dropped
+    assert done.returncode == 130
+    assert b"What you can do" not in done.stdout
+
+
 def test_on_a_terminal_it_fits_and_is_plain_where_colours_are_not_wanted(cli: Cli) -> None:
     shown = cli.screen("demo", "--fast", env={"NO_COLOR": "1"})
     assert shown.code == 0

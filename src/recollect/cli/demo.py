@@ -14,6 +14,8 @@ import os
 import re
 import shlex
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -40,7 +42,8 @@ from recollect.cli.replay_server import (
 )
 from recollect.entries import json_text
 from recollect.errors import AlreadyExists, RecollectError
-from recollect.settings import SETTINGS_FILE
+from recollect.settings import SETTINGS_FILE, make_private_folder
+from recollect.workspace.safe_files import replace_file
 
 PROJECT = "limiter"
 HOME = "recollect-home"
@@ -94,7 +97,7 @@ def demo(*, fast: bool, keep: Path | None) -> int:
     It needs no model and no network, and touches nothing of yours.
     """
     if keep is not None and keep.exists():
-        raise AlreadyExists("a folder", str(keep))
+        raise AlreadyExists("a folder", str(keep), "Name one that does not exist yet")
     slow = sys.stdout.isatty() and not fast
     code = 0
     with _working_folder(keep) as folder:
@@ -120,7 +123,8 @@ def _working_folder(keep: Path | None) -> Iterator[Path]:
         else nullcontext(str(keep))
     ) as folder:
         path = Path(folder).resolve()
-        (path / PROJECT).mkdir(mode=0o700, parents=True)
+        make_private_folder(path)
+        (path / PROJECT).mkdir(mode=0o700)
         (path / HOME).mkdir(mode=0o700)
         yield path
 
@@ -134,9 +138,9 @@ def _play(folder: Path, *, slow: bool) -> None:
     pause = REPLY_PAUSE if slow else 0
     with serve_recording(recording, {"python": _python()}, pause) as replay:
         settings = SETTINGS.format(model=MODEL_NAME, url=replay.url, tests=json_text(tests))
-        (home / SETTINGS_FILE).write_text(settings, encoding="utf-8")
-        with _surroundings(project, home):
-            _Tour(recording, replay, slow=slow).play(folder)
+        replace_file(home / SETTINGS_FILE, settings.encode())
+        with _surroundings(project, home), _Interrupts() as interrupts:
+            _Tour(recording, replay, interrupts, slow=slow).play(folder)
 
 
 def _python() -> str:
@@ -200,11 +204,42 @@ def _no_input() -> Iterator[None]:
         sys.stdin = before
 
 
+class _Interrupts:
+    """Each Ctrl-C of a while, also one that Python drops.
+
+    A `KeyboardInterrupt` that is raised while an object is freed ends nothing, nor does one that
+    finds an event loop at its end: a command would go on, or the next one would begin.
+    """
+
+    def __enter__(self) -> _Interrupts:
+        self._arrivals, self._wakeup = socket.socketpair()
+        for end in (self._arrivals, self._wakeup):
+            end.setblocking(False)
+        # here C code writes the number of each signal, whatever becomes of it in Python
+        self._before = signal.set_wakeup_fd(self._wakeup.fileno(), warn_on_full_buffer=False)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.set_wakeup_fd(self._before)
+        self._arrivals.close()
+        self._wakeup.close()
+
+    def raise_dropped(self) -> None:
+        try:
+            arrived = self._arrivals.recv(4096)
+        except BlockingIOError:
+            return
+        if signal.SIGINT in arrived:
+            raise KeyboardInterrupt
+
+
 class _Tour:
     """The steps, in the order in which a user would take them."""
 
-    def __init__(self, recording: Recording, replay: ReplayServer, *, slow: bool) -> None:
-        self._replay, self._slow = replay, slow
+    def __init__(
+        self, recording: Recording, replay: ReplayServer, interrupts: _Interrupts, *, slow: bool
+    ) -> None:
+        self._replay, self._interrupts, self._slow = replay, interrupts, slow
         self._prompts = [prompt.text for prompt in recording.prompts]
 
     def play(self, folder: Path) -> None:
@@ -266,6 +301,7 @@ class _Tour:
         echo = _Echo(sys.stdout)
         with _no_input(), redirect_stdout(echo), redirect_stderr(echo):
             code = run_command(list(arguments))
+        self._interrupts.raise_dropped()
         if code == INTERRUPTED:
             raise KeyboardInterrupt
         if self._replay.difference:
@@ -295,6 +331,7 @@ class _Tour:
     def _pause(self) -> None:
         if self._slow:
             time.sleep(READING_PAUSE)
+        self._interrupts.raise_dropped()
 
 
 def _run_program(*words: str) -> str:
