@@ -14,6 +14,7 @@ from pathlib import Path
 from bench import (
     appends,
     codecs,
+    imports,
     index_upkeep,
     loads,
     machine,
@@ -38,6 +39,7 @@ BENCHMARKS: dict[str, Callable[[Setting], report.Table]] = {
     "opening": loads.opening,
     "search": search.search,
     "sizes": sizes.sizes,
+    "imports": imports.imports,
     "startup": startup.startup,
     "upkeep": index_upkeep.upkeep,
     "processes": processes.processes,

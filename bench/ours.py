@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import resource
 import statistics
 import time
 from pathlib import Path
@@ -234,6 +236,29 @@ async def count(place: Path) -> dict[str, Any]:
     async with open_store(place / _FILE) as store:
         found = [len(await store.path(session.id)) for session in await store.sessions()]
     return {"count": sum(found)}
+
+
+async def import_speed(place: Path, path: str) -> dict[str, Any]:
+    """MB of a file for each second of processor time, and MB that the process grew by."""
+    from recollect.transcripts.session_import import import_file
+
+    file = Path(path)
+    size, started = file.stat().st_size / 1e6, time.process_time()
+    with file.open(encoding="utf-8") as stream:
+        for line in stream:
+            json.loads(line)
+    alone, before = time.process_time() - started, _peak_memory()
+    async with open_store(place / _FILE) as store:
+        started = time.process_time()
+        await import_file(store, file)
+        taken = time.process_time() - started
+    grown = _peak_memory() - before
+    return {"speed": size / taken, "json": size / alone, "grown": grown}
+
+
+def _peak_memory() -> float:
+    """In MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
 
 
 async def import_transcripts(place: Path, paths: list[str]) -> dict[str, Any]:

@@ -25,7 +25,8 @@ from recollect.entries import (
     handle_of,
     json_text,
 )
-from recollect.transcripts.format_table import read_transcript
+from recollect.transcripts.format_table import read_file
+from recollect.transcripts.source_file import SourceFile
 from recollect.view import tool_uses
 from recollect.view.curation import is_spoken
 from recollect.view.elision_plan import ElisionPlan
@@ -173,7 +174,7 @@ async def saving(_: Path, path: str) -> dict[str, Any]:
 
 def _whole_transcript(file: Path) -> list[Entry]:
     """The path to the leaf as if nothing had ever been compacted."""
-    foreign = read_transcript(file.read_bytes(), file.name)
+    foreign = read_file(SourceFile(file), file.name)
     return [entry for entry in foreign.path if not isinstance(entry.body, Compaction)]
 
 

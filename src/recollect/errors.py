@@ -19,6 +19,7 @@
     ├── StoreError              the store's file
     │   ├── CannotWrite         full disk, read-only directory, I/O error
     │   ├── CannotOpen          not a store, or on a filesystem that no store may be on
+    │   ├── StoreReplaced       its file was deleted, moved or replaced while it was open
     │   ├── CannotReach         the database of a shared store does not answer
     │   ├── StoreClosed         used after it was closed
     │   ├── NewerStore          written by a later version
@@ -152,8 +153,9 @@ class CannotEdit(RecollectError):
 
 
 class AlreadyExists(RecollectError):
-    def __init__(self, what: str, name: str) -> None:
-        super().__init__(f"there is already {what} {name!r}; nothing was written")
+    def __init__(self, what: str, name: str, remedy: str = "") -> None:
+        then = f". {remedy}" if remedy else ""
+        super().__init__(f"there is already {what} {name!r}; nothing was written{then}")
         self.name = name
 
 
@@ -185,6 +187,18 @@ class CannotOpen(StoreError):
     def __init__(self, path: str, why: str) -> None:
         super().__init__(f"cannot open {path}: {why}")
         self.path, self.why = path, why
+
+
+class StoreReplaced(StoreError):
+    """The file of an open store was deleted, moved or replaced. `saved` is the file with everything
+    that the store holds; empty if it could not be written, or if the moved file has it all."""
+
+    def __init__(self, path: str, why: str, remedy: str, saved: str = "") -> None:
+        super().__init__(
+            f"{path} {why} while it was open: this write was not acknowledged, and nothing more is "
+            f"written. {remedy}"
+        )
+        self.path, self.why, self.saved = path, why, saved
 
 
 class CannotReach(StoreError):

@@ -18,6 +18,7 @@ from tests.cli.runner import Cli, Result
 from tests.models.server import HELLO, http, refused
 
 WRITE = reply(call("write_file", id="w", file_path="new.txt", content="hello"))
+LINE = "echo plum > made/out.txt"
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 
 
@@ -60,7 +61,7 @@ def test_a_mode_that_the_user_types_counts_over_a_stricter_one_of_the_project(cl
     settings.parent.mkdir()
     settings.write_text('[permissions]\nmode = "plan"\ndeny = ["seq *"]\n')
     settings.chmod(0o600)
-    cli.ok("trust")
+    cli.ok("trust", "--yes")
     asked = reply(
         call("write_file", id="w", file_path="new.txt", content="hello"),
         call("run_shell_command", id="s", command="seq 3"),
@@ -91,8 +92,8 @@ def test_rules_of_one_run_add_to_those_of_the_settings(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--allow", "a && b"), "the rule 'a && b' has an operator; write one rule for each"),
-        (("--deny", "echo $x"), "the rule 'echo $x' cannot be read"),
+        (("--allow", "a && b *"), "the rule 'a && b *' has more than plain words"),
+        (("--deny", "echo $x"), "the rule 'echo $x' has more than plain words"),
         (("--add-dir", "nowhere"), "there is no folder 'nowhere'; name a folder that exists"),
         (("--attach", "nothing.txt"), "cannot attach nothing.txt: there is no such file"),
     ],
@@ -165,14 +166,20 @@ def test_a_refusal_names_the_mode_where_a_file_would_be_written(cli: Cli, mode: 
     (cli.project / "made").mkdir()
     asked = reply(
         call("write_file", id="w", file_path="new.txt", content="hello"),
-        call("run_shell_command", id="s", command="echo plum > made/out.txt"),
+        call("run_shell_command", id="s", command=LINE),
     )
     with server(cli, asked, http(HELLO)):
         done = cli.ok("-p", "Write it.", "--mode", mode, env=ENV)
     assert refusals(done) == [
         "not allowed: write_file new.txt · allow it with --mode edit",
-        "not allowed: echo plum > made/out.txt · allow it with --mode edit --allow 'echo plum'",
+        (
+            f"not allowed: {LINE} · allow it with --allow '{LINE}',"
+            f" or for good: recollect config --add permissions.allow '{LINE}'"
+        ),
     ]
+    with server(cli, asked, http(HELLO)):
+        cli.ok("-p", "Write it.", "--mode", mode, "--allow", LINE, env=ENV)
+    assert (cli.project / "made/out.txt").read_text() == "plum\n"
     with server(cli, asked, http(HELLO)):
         cli.ok("-p", "Write it.", "--mode", "edit", "--allow", "echo plum", env=ENV)
     assert (cli.project / "new.txt").exists()
@@ -181,9 +188,67 @@ def test_a_refusal_names_the_mode_where_a_file_would_be_written(cli: Cli, mode: 
 
 def test_a_refusal_that_nothing_lifts_says_why(cli: Cli) -> None:
     with server(cli, runs("python3 -c 'print(1)'"), http(HELLO)):
-        (line,) = refusals(cli.ok("-p", "Do it.", env=ENV))
+        (line,) = refusals(cli.ok("-p", "Do it.", "--deny", "python3 *", env=ENV))
     assert line.startswith("not allowed: python3 -c 'print(1)' · ")
     assert "--allow" not in line
+
+
+def test_what_a_refusal_names_allows_the_very_line(cli: Cli) -> None:
+    line = 'for word in plum pear; do echo "a $word"; done | sort'
+    with server(cli, runs(line), http(HELLO)) as on:
+        cli.ok("-p", "Do it.", "--allow", line, env=ENV)
+    assert "a pear\na plum" in outputs(on)[0]
+
+
+def test_everything_ordinary_runs_in_mode_free_and_a_disguise_does_not(cli: Cli) -> None:
+    asked = (
+        "timeout 60 env CI=1 python3 -c 'print(6 * 7)'",
+        'for word in plum; do echo "$word in $HOME" > made.txt; done; cat made.txt',
+        "python3 - <<'EOF'\nprint('heard')\nEOF",
+        "sed -n -- '1e touch fired' made.txt -e p",
+        "git --no-pager push",
+    )
+    with server(cli, runs(*asked), http(HELLO)) as on:
+        cli.ok("-p", "Run them.", "--mode", "free", env=ENV)
+    refused = ["not allowed" in each for each in outputs(on)]
+    assert refused == [False, False, False, True, True], outputs(on)
+    assert not (cli.project / "fired").exists()
+
+
+def test_without_a_sandbox_only_the_exact_line_runs(cli: Cli) -> None:
+    off = '[permissions]\nsandbox = "none"\nallow = ["seq *", "echo plum"]\n'
+    with server(cli, runs("seq 1 3", "echo plum"), http(HELLO), more=off) as on:
+        done = cli.ok("-p", "Run them.", "--mode", "free", env=ENV)
+    assert ["not allowed" in each for each in outputs(on)] == [True, False]
+    assert "there is no sandbox here" in outputs(on)[0]
+    assert refusals(done) == [
+        (
+            "not allowed: seq 1 3 · allow it with --allow 'seq 1 3',"
+            " or for good: recollect config --add permissions.allow 'seq 1 3'"
+        )
+    ]
+
+
+def test_mode_unrestricted_says_so_on_every_run_and_obeys_deny_rules(cli: Cli) -> None:
+    options = ("--mode", "unrestricted", "--deny", "dirname *", "--output-format", "json")
+    with server(
+        cli, runs("test -e /proc/1/root/proc && echo open", "dirname /a"), http(HELLO)
+    ) as on:
+        done = cli.ok("-p", "Run them.", *options, env=ENV)
+    assert ["not allowed" in each for each in outputs(on)] == [False, True]
+    assert done.json["permission_mode"] == "unrestricted"
+    assert "warning: mode unrestricted" in done.err
+
+
+def test_a_project_cannot_make_a_run_unrestricted(cli: Cli) -> None:
+    folder = cli.project / ".recollect"
+    folder.mkdir()
+    (folder / "settings.toml").write_text('[permissions]\nmode = "unrestricted"\n')
+    cli.ok("trust", "--yes")
+    with server(cli, runs("dirname /a"), http(HELLO)) as on:
+        done = cli.ok("-p", "Run it.", env=ENV)
+    assert "not allowed" in outputs(on)[0]
+    assert "mode unrestricted" not in done.err
 
 
 def test_many_refusals_are_counted(cli: Cli) -> None:

@@ -1,18 +1,16 @@
-"""What `recollect config` and `recollect trust` say of a folder, and never say of anyone's keys."""
+"""What `recollect config` says of a folder, and never says of anyone's keys."""
 
 from __future__ import annotations
 
 import os
-import stat
 from pathlib import Path
 
 import pytest
 
+from recollect.execution.sandbox import find_isolation
 from recollect.settings import Settings
 from recollect.settings.settings_listing import list_settings
 from tests.cli.runner import Cli
-
-HOOK = '[[hooks]]\nevent = "BeforeTool"\ncommand = "./check --all"\n'
 
 
 def own(cli: Cli, text: str) -> Path:
@@ -42,10 +40,11 @@ def test_every_setting_is_shown_with_its_value_and_its_origin(cli: Cli) -> None:
     assert shown["generation.seed"].split() == ["generation.seed", "not", "set", "default"]
     starts = {line.index("default") for line in shown.values() if line.endswith("  default")}
     assert len(starts) == 1
-    assert files.splitlines() == [
+    assert files.splitlines()[:2] == [
         f"yours    {path}",
         f"project  {cli.project}/.recollect/settings.toml (not there)",
     ]
+    assert files.splitlines()[2] == f"sandbox  {find_isolation().description}"
 
 
 def test_changed_shows_only_settings_of_a_file(cli: Cli) -> None:
@@ -77,7 +76,7 @@ def test_one_section_can_be_shown(cli: Cli) -> None:
     for key in ("permissions", "[permissions]"):
         table = cli.ok("config", key).out.rpartition("\n\n")[0]
         assert [line.split()[0] for line in table.splitlines()[1:]] == [
-            f"permissions.{name}" for name in ("mode", "allow", "ask", "deny", "network")
+            f"permissions.{name}" for name in ("mode", "allow", "ask", "deny", "network", "sandbox")
         ]
 
 
@@ -90,7 +89,7 @@ def test_an_unknown_setting_is_a_usage_error_with_the_nearest(cli: Cli) -> None:
 def test_programs_get_files_and_lines(cli: Cli) -> None:
     path = own(cli, "model = 'gpt-5'")
     project = of_project(cli, "\n[agent]\nmax_turns = 7\n[permissions]\nallow = ['ls *']")
-    cli.ok("trust")
+    cli.ok("trust", "--yes")
     document = cli.ok("config", "--json").json
     by_key = {row["key"]: row for row in document["settings"]}
     assert by_key["model"]["origins"] == [{"file": str(path), "line": 1}]
@@ -159,71 +158,6 @@ def test_a_terminal_shows_it_in_its_width(cli: Cli) -> None:
     assert max(map(len, table.splitlines())) <= 70
 
 
-# --- trust --------------------------------------------------------------------------------------
-
-
-def test_a_project_counts_once_it_is_trusted_and_no_longer_when_that_is_taken_back(
-    cli: Cli,
-) -> None:
-    of_project(cli, "[agent]\nmax_turns = 7")
-    before = cli.ok("config", "agent.max_turns")
-    assert before.out == "100\n"
-    assert "not trusted" in before.err
-    assert cli.ok("trust").out == f"trusted: {cli.project}\n"
-    assert cli.ok("config", "agent.max_turns").out == "7\n"
-    assert cli.ok("trust", "--remove").out == f"not trusted: {cli.project}\n"
-    assert cli.ok("config", "agent.max_turns").out == "100\n"
-
-
-def test_trusting_a_project_prints_the_commands_of_its_hooks(cli: Cli) -> None:
-    of_project(cli, HOOK + '[[hooks]]\nevent = "AfterTool"\ncommand = "a\\nA hook: b"\n')
-    said = cli.ok("trust").err.splitlines()
-    assert "A hook that will run at BeforeTool: ./check --all" in said
-    assert "A hook that will run at AfterTool: a A hook: b" in said
-
-
-def test_a_hook_that_came_later_runs_after_it_was_shown(cli: Cli) -> None:
-    of_project(cli, HOOK)
-    cli.ok("trust")
-    assert "hooks" not in cli.ok("config").err
-    of_project(cli, HOOK.replace("--all", "--all; steal"))
-    assert "new or have changed: 1" in cli.ok("config").err
-    assert "./check --all; steal" in cli.ok("trust").err
-    assert "hooks" not in cli.ok("config").err
-
-
-def test_trusting_a_project_whose_file_is_wrong_says_so(cli: Cli) -> None:
-    of_project(cli, 'model = "elsewhere"')
-    assert "a project may not set `model`" in cli.ok("trust").err
-    assert cli("config").code == 52
-
-
-def test_a_named_folder_is_trusted_and_what_was_decided_is_listed(cli: Cli) -> None:
-    (cli.project / "a" / "b").mkdir(parents=True)
-    assert cli.ok("trust", "a", "--json").json == {
-        "folder": str(cli.project / "a"),
-        "trusted": True,
-    }
-    cli.ok("trust", "--remove", "a/b")
-    assert cli.ok("trust", "--list").out.splitlines() == [
-        f"trusted      {cli.project}/a",
-        f"not trusted  {cli.project}/a/b",
-    ]
-    assert cli.ok("trust", "--list", "--json").json == {
-        str(cli.project / "a"): True,
-        str(cli.project / "a" / "b"): False,
-    }
-    mode = (cli.home / "trusted_folders.json").stat().st_mode
-    assert stat.S_IMODE(mode) == 0o600
-
-
-@pytest.mark.parametrize("arguments", [("nowhere",), ("--list", "."), ("--list", "--remove")])
-def test_wrong_usage_decides_nothing(cli: Cli, arguments: tuple[str, ...]) -> None:
-    result = cli("trust", *arguments)
-    assert (result.code, result.out) == (2, "")
-    assert not (cli.home / "trusted_folders.json").exists()
-
-
 def test_a_setting_is_set_and_unset_and_the_rest_of_the_file_stays(cli: Cli) -> None:
     cli.home.mkdir(exist_ok=True)
     file = cli.home / "settings.toml"
@@ -260,7 +194,7 @@ def test_a_projects_setting_is_set_only_in_a_trusted_folder(cli: Cli) -> None:
     refused = cli("config", "--project", "agent.max_turns", "20")
     assert refused.code == 1
     assert "the folder is not trusted" in refused.err
-    cli.ok("trust")
+    cli.ok("trust", "--yes")
     assert cli.ok("config", "--project", "agent.max_turns", "20").out == "20\n"
     assert "max_turns = 20" in (cli.project / ".recollect" / "settings.toml").read_text()
     forbidden = cli("config", "--project", "model", "gpt-5")

@@ -114,7 +114,7 @@ def test_a_later_reply_of_another_program_is_not_taken_for_the_request_compared(
 
 
 def test_instructions_environment_and_memory_have_a_row_each(cli: Cli) -> None:
-    cli.ok("trust")
+    cli.ok("trust", "--yes")
     (cli.project / "AGENTS.md").write_text("The port of the service is 4711.\n" * 200)
     out = run(cli, answer(None))
     document = cli.ok("context", "--json", env=ENV).json
@@ -129,7 +129,7 @@ def test_instructions_environment_and_memory_have_a_row_each(cli: Cli) -> None:
 
 
 def test_memory_that_lost_its_middle_is_still_memory(cli: Cli) -> None:
-    cli.ok("trust")
+    cli.ok("trust", "--yes")
     (cli.project / "AGENTS.md").write_text(("padding " * 12 + "\n") * 900)
     with server(cli, answer(None)):
         set_window(cli, 16_000)
@@ -143,7 +143,7 @@ def test_what_the_next_request_adds_is_named(cli: Cli) -> None:
     with server(cli, answer(None)):
         set_window(cli, LARGE)
         told = cli.ok("context", session.id, "--prompt", "So?", env=ENV).out
-        cli.ok("trust")
+        cli.ok("trust", "--yes")
         (cli.project / "AGENTS.md").write_text("The port is 4712.\n")
         trusted = cli.ok("context", session.id, env=ENV).out
     named = r"the instructions \(\d+ tokens\), the environment \(\d+ tokens\), the prompt \(1 token"

@@ -146,7 +146,7 @@ def test_where_no_compaction_is_possible_no_model_is_called_and_none_is_announce
 
 
 def test_a_prompt_larger_than_the_window_takes_nothing_else_away(cli: Cli) -> None:
-    cli.ok("trust")
+    cli.ok("trust", "--yes")
     (cli.project / "AGENTS.md").write_text("The port of the service is 4711.\n")
     session, _ = cli.session(long_history(4))
     with server(cli, says("Hello.")) as on:
@@ -169,7 +169,7 @@ def test_a_prompt_larger_than_the_window_takes_nothing_else_away(cli: Cli) -> No
 
 
 def test_memory_larger_than_the_window_loses_its_middle_and_nothing_else(cli: Cli) -> None:
-    cli.ok("trust")
+    cli.ok("trust", "--yes")
     (cli.project / "AGENTS.md").write_text(
         "The port is 4711.\n" + ("padding " * 12 + "\n") * 900 + "Use tabs.\n"
     )

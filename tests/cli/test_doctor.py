@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from recollect.execution.sandbox import find_isolation
 from recollect.testing import model, user
 from tests.cli.runner import Cli
 from tests.cli.test_show import damage
@@ -18,6 +19,19 @@ def test_a_healthy_store_is_reported_healthy_with_its_figures(cli: Cli) -> None:
     assert report["facts"]["sessions"] == 1
     assert report["facts"]["entries"] == 2
     assert report["facts"]["permissions"] == "0600"
+
+
+def test_the_sandbox_in_force_is_named_with_what_it_cannot_do(cli: Cli) -> None:
+    cli.home.mkdir(exist_ok=True)
+    (cli.home / "settings.toml").write_text('[permissions]\nsandbox = "none"\n')
+    assert "sandbox  unsandboxed (as you chose)" in cli.ok("doctor").out
+    assert cli.ok("doctor", "--json").json["sandbox"]["kind"] == "none"
+    assert cli.ok("config", "--json").json["sandbox"]["kind"] == "none"
+    (cli.home / "settings.toml").write_text('[permissions]\nsandbox = "landlock"\n')
+    found = find_isolation("landlock")
+    for said in (cli.ok("doctor").out, cli.ok("config").out):
+        assert found.description in said
+        assert all(item in said for item in (*found.limitations, found.refusal, found.remedy))
 
 
 def test_damage_is_found_without_being_touched_then_quarantined(cli: Cli) -> None:

@@ -238,7 +238,8 @@ def test_an_exported_session_brings_its_outputs_along(cli: Cli, tmp_path: Path) 
     other = Cli(tmp_path / "other")
     other.ok("import", str(file))
     found = other.ok("search", MARKER, "--json", "--all").json
-    newest = max((hit["entry"] for hit in found), key=lambda entry: entry["time"])
+    parts = [hit["entry"] for hit in found if "output" in hit["entry"]["body"]]
+    newest = max(parts, key=lambda entry: entry["time"])
     assert newest["body"]["output"]["before"]
     whole = other.ok("show", newest["id"], "--full").out
     assert "line 000000" in whole

@@ -15,7 +15,7 @@ def test_the_memory_in_force_is_shown_and_untrusted_files_are_listed_with_the_re
     listed = cli.ok("memory", "list")
     assert listed.out == ""
     assert "AGENTS.md: not read, because the folder is not trusted" in listed.err
-    cli.ok("trust")
+    cli.ok("trust", "--yes")
     assert "Use tabs." in cli.ok("memory").out
     assert "project/AGENTS.md  project" in cli.ok("memory", "list").out
     (file,) = cli.ok("memory", "list", "--json").json["files"]
@@ -32,7 +32,7 @@ def test_a_fact_is_added_to_the_users_own_file(cli: Cli) -> None:
 
 
 def test_refresh_names_the_files_that_changed_since_the_last_session(cli: Cli) -> None:
-    cli.ok("trust")
+    cli.ok("trust", "--yes")
     file = cli.project / "AGENTS.md"
     file.write_text("Use tabs.\n")
     with server(cli, http(HELLO)):

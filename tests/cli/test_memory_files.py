@@ -21,7 +21,7 @@ def told(cli: Cli, *, more: str = "") -> tuple[str, str]:
 @pytest.mark.parametrize("link", [os.link, os.symlink])
 def test_a_file_under_two_names_is_told_once(cli: Cli, link: object) -> None:
     assert callable(link)
-    cli.ok("trust")
+    cli.ok("trust", "--yes")
     (cli.project / "AGENTS.md").write_text("Use tabs.\n")
     link(cli.project / "AGENTS.md", cli.project / "CLAUDE.md")
     (cli.project / "sub").mkdir()
@@ -32,7 +32,7 @@ def test_a_file_under_two_names_is_told_once(cli: Cli, link: object) -> None:
 
 
 def test_the_user_is_told_that_not_all_folders_were_searched(cli: Cli) -> None:
-    cli.ok("trust")
+    cli.ok("trust", "--yes")
     for number in range(200):
         (cli.project / f"d{number:03}").mkdir()
     assert "folders" not in told(cli)[1]
@@ -66,7 +66,7 @@ def test_a_project_cannot_name_files_of_the_user(cli: Cli) -> None:
     file.parent.mkdir()
     file.write_text('[agent]\nmemory_files = ["~/private.md", "NOTES.md"]\n')
     (cli.project / "NOTES.md").write_text("Notes.\n")
-    cli.ok("trust")
+    cli.ok("trust", "--yes")
     memory, warnings = told(cli)
     assert "Notes." in memory
     assert "Private." not in memory
@@ -79,7 +79,7 @@ def test_other_paths_are_refused(cli: Cli, name: str) -> None:
 
 
 def test_memory_that_the_user_hides_is_neither_read_nor_imported(cli: Cli) -> None:
-    cli.ok("trust")
+    cli.ok("trust", "--yes")
     (cli.project / ".geminiignore").write_text("CLAUDE.md\nsecret.md\n")
     (cli.project / "CLAUDE.md").write_text("Not for you.\n")
     (cli.project / "secret.md").write_text("A secret.\n")
@@ -93,7 +93,7 @@ def test_memory_that_the_user_hides_is_neither_read_nor_imported(cli: Cli) -> No
 
 
 def test_memory_in_a_hidden_folder_is_named_in_the_list(cli: Cli) -> None:
-    cli.ok("trust")
+    cli.ok("trust", "--yes")
     (cli.project / ".geminiignore").write_text("/private/\n")
     for folder in ("private", "private/deep", "node_modules/x", "shown"):
         (cli.project / folder).mkdir(parents=True)

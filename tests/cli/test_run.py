@@ -95,12 +95,12 @@ def test_a_projects_hook_runs_only_after_the_user_has_seen_it(cli: Cli, tmp_path
     with server(cli, http(HELLO)):
         done = cli.ok("-p", "Hi.", env=ENV)
         assert not heard.exists()
-        assert "settings.toml is ignored, because the folder is not trusted" in done.err
+        assert "settings.toml is ignored, because its settings are not trusted" in done.err
         trust_folder(cli.project.parent, cli.home)
         done = cli.ok("-p", "Hi.", env=ENV)
         assert not heard.exists()
         assert "new or have changed: 1" in done.err
-        cli.ok("trust")
+        cli.ok("trust", "--yes")
         done = cli.ok("-p", "Hi.", env=ENV)
     assert [name for name, _ in recorded(heard)] == ["SessionStart"]
     assert "hooks" not in done.err

@@ -17,6 +17,7 @@ import pytest
 from recollect.store.contract import Store
 from recollect.store.open_store import open_store
 from recollect.store.postgres.tables import TABLES
+from recollect.store.sql_schema import FORMAT
 from recollect.testing import user
 from tests.cli.runner import Cli
 from tests.postgres_server import PostgresServer
@@ -98,7 +99,7 @@ def test_status_shows_what_a_store_holds(cli: Cli) -> None:
     shown = cli.ok("store", "status").out
     assert str(cli.store) in shown
     facts = cli.ok("store", "status", str(cli.store), "--json").json
-    assert (facts["sessions"], facts["entries"], facts["format"]) == (1, 2, 3)
+    assert (facts["sessions"], facts["entries"], facts["format"]) == (1, 2, FORMAT)
     assert facts["kind"].startswith("SQLite")
 
 

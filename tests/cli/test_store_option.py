@@ -34,8 +34,8 @@ def test_a_store_is_named_by_option_variable_or_setting(cli: Cli) -> None:
 def test_a_project_cannot_choose_the_store(cli: Cli) -> None:
     folder = cli.project / ".recollect"
     folder.mkdir()
+    cli.ok("trust", "--yes")
     (folder / "settings.toml").write_text('store = "elsewhere.db"\n')
-    cli.ok("trust")
     refused = cli("context", "last")
     assert refused.code != 0
     assert "a project may not set `store`" in refused.err

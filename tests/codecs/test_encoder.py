@@ -29,8 +29,8 @@ from recollect.codecs.wire_protocol import (
 )
 from recollect.entries import Elide, Elided, Entry, Message, Text, Thought
 from recollect.testing import call, model, result, user
-from recollect.transcripts.format_table import read_transcript
 from recollect.view.view import View
+from tests.transcripts.whole_files import read_transcript
 from tests.view.logs import logs, name
 
 TOOLS = (

@@ -171,7 +171,7 @@ def transcript(path: Path, messages: int) -> Path:
 
 def import_trials(directory: Path, trials: int) -> int:
     """An import that was cut by a kill is completed by the next one, and nothing is there twice."""
-    file = transcript(directory / "session_20260101_x.json", 700)
+    file = transcript(directory / "session_20260101_x.json", 2_500)  # several batches
     whole = imported_texts(directory / "whole.db", file)
     known = 0
     for trial in range(trials):

@@ -49,9 +49,9 @@ async def _chat_through_a_full_disk(server: RunningServe, http: httpx2.Client) -
             assert await asyncio.to_thread(seed.chat, "before 2") == "Yes."
             limit_files(server, 4_096)
             for _ in range(3):  # it goes on saying so, on the same connection
-                with pytest.raises(ServerRefused, match=r"cannot write to .*acknowledged before"):
+                with pytest.raises(ServerRefused, match=r"cannot be written.*acknowledged before"):
                     await client.ask("full 1")
-                assert "cannot write to" in await asyncio.to_thread(seed.chat, "full 2")
+                assert "cannot be written" in await asyncio.to_thread(seed.chat, "full 2")
             await asyncio.to_thread(_refused_by_http, http)
             limit_files(server, resource.RLIM_INFINITY)
             assert await client.ask("after 1") == "Yes."
@@ -113,3 +113,34 @@ def test_a_server_whose_database_is_away_welcomes_clients_and_is_not_ready(cli: 
                 assert seed.chat("Are you back?") == "Yes."
             assert server.stop() == 0
         assert "geheim" not in away.text + server.greeting + "".join(server.log)
+
+
+def _refused_while_away(server: RunningServe, http: httpx2.Client) -> str:
+    """What clients of each protocol are told; they wait as long as the settings say."""
+    listed = http.get("/api/sessions", timeout=25)  # less than the usual wait
+    assert (listed.status_code, listed.headers["content-type"]) == (503, PROBLEM)
+    assert listed.headers["retry-after"]
+    answered = ask_responses(http, "away 1")
+    assert answered.status_code == 503
+    assert "the store cannot be used now" in answered.json()["error"]["message"]
+    with SeedClient(server.nplt) as seed:
+        said = seed.chat("away 2")
+        assert "the store cannot be used now" in said
+        return listed.text + answered.text + said
+
+
+def test_how_long_clients_wait_for_a_database_that_is_away_is_a_setting(cli: Cli) -> None:
+    script = provider(cli, "openai", ["Yes."], repeat=True)
+    with running_postgres() as database, script:
+        settings = cli.home / "settings.toml"
+        settings.write_text(f"store_wait = 0.5\n{settings.read_text()}")
+        url = database.new_url()
+        with served(cli, "--store", url, "--token", TOKEN) as server, server.client(TOKEN) as http:
+            database.stop("immediate")
+            told = _refused_while_away(server, http)
+            database.start()
+            while http.get("/health/ready").status_code != 200:
+                pass
+            assert ask_responses(http, "back").status_code == 200
+        assert "postgres" not in told
+        assert any("postgresql://" in line for line in server.log)

@@ -11,6 +11,7 @@ import pytest
 from recollect.entries import Note
 from recollect.errors import HeadMoved, UnknownEntry
 from recollect.store.sqlite import SqliteStore
+from recollect.tools.file_backups import FileState, change_note, content_hash
 from recollect.tools.file_rewind import rewind_files
 from tests.tools.test_file_backups import World, names, play
 
@@ -85,3 +86,18 @@ def test_an_unknown_entry_is_an_error(tmp_path: Path) -> None:
             await world.go("0" * 32)
 
     play(tmp_path, story)
+
+
+@pytest.mark.parametrize("name", ["AGENTS.md", ".github/workflows/ci.yml", ".Git/hooks/a", "HEAD"])
+def test_a_forged_note_about_a_protected_file_restores_nothing(tmp_path: Path, name: str) -> None:
+    async def story(world: World) -> None:
+        blob = await world.store.put(b"evil")
+        evil = FileState(content_hash(b"evil"), blob)
+        path = str(world.root / name)
+        await world.append(change_note(path, "before", evil))
+        await world.append(change_note(path, "after", FileState()))
+        done = await world.rewind(beside=True)
+        assert (done.done, done.beside) == (0, ())
+        assert "the user's to change" in done.conflicts[0].why
+
+    assert list(play(tmp_path, story).iterdir()) == []

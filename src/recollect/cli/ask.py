@@ -245,7 +245,7 @@ def _report_failure(error: RecollectError, options: AskOptions, stored: StoredSe
         print_json(failure_document("error", sanitize(redact(str(error))), session))
     print_error(str(error))
     if not options.as_json:
-        print_stored(stored)
+        print_stored(stored, error)
 
 
 def _print_result(result: AskResult, options: AskOptions) -> None:

@@ -43,8 +43,8 @@ from recollect.runtime.transcript_snapshot import TranscriptSnapshot, snapshot_t
 from recollect.session import Session
 from recollect.store.ids import LAST
 from recollect.store.store_address import StoreAddress
-from recollect.transcripts.format_table import read_transcript
-from recollect.transcripts.tolerant_json import read_bytes
+from recollect.transcripts.format_table import read_file
+from recollect.transcripts.source_file import SourceFile
 from recollect.view.edit_reasons import BUILT_BY_CODE
 from recollect.view.view import View
 
@@ -313,7 +313,7 @@ def _document(result: CompactResult) -> dict[str, Any]:
 
 def _compact_file(path: Path, options: CompactOptions) -> int:
     characters = options.budget_chars or DEFAULT_CHARACTERS
-    transcript = read_transcript(read_bytes(path), path.name)
+    transcript = read_file(SourceFile(path), path.name).with_entries()
     entries, problems = transcript.path, transcript.problems
     if not entries:
         raise CannotImport(path.name, "it holds no messages")

@@ -27,9 +27,11 @@ from recollect.cli.console import (
     terminal_width,
 )
 from recollect.cli.display_text import GAP, align_table, one_line
+from recollect.cli.isolation_report import isolation_document, isolation_lines
 from recollect.cli.main import BAD_SETTINGS
 from recollect.cli.options import command, json_option
 from recollect.errors import BadSettings
+from recollect.execution.sandbox import find_isolation
 from recollect.settings import SETTINGS_FILE, Settings, data_directory
 from recollect.settings.settings_listing import list_settings
 from recollect.settings.settings_validation import RENAMED_KEYS
@@ -144,7 +146,8 @@ def _show(
     elif single:
         print_lines([_shell_value(selected[0].value)])
     else:
-        print_lines([*_table(shown, found), *_files(found)])
+        isolation = find_isolation(found.settings.permissions.sandbox)
+        print_lines([*_table(shown, found), *_files(found), *isolation_lines(isolation)])
     for line in found.warnings:
         print_note(line)
 
@@ -230,4 +233,5 @@ def _settings_document(
         "project_file": str(found.project_file),
         "trusted": found.trusted,
         "ignored": list(found.warnings),
+        "sandbox": isolation_document(find_isolation(found.settings.permissions.sandbox)),
     }

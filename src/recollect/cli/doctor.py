@@ -1,4 +1,4 @@
-"""`recollect doctor`: checks the store and repairs it."""
+"""`recollect doctor`: checks the store and repairs it; says which sandbox commands run in."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ import msgspec
 
 from recollect.cli.console import paint, print_json, print_lines, show_status
 from recollect.cli.display_text import display_width, format_value, one_line, pad, pluralize
+from recollect.cli.isolation_report import isolation_document, isolation_lines
 from recollect.cli.options import command, json_and_store_options
 from recollect.errors import BadSettings, CannotOpen
-from recollect.settings import load_settings
+from recollect.execution.sandbox import find_isolation
+from recollect.settings import Settings, load_settings
 from recollect.store.open_store import open_database
 from recollect.store.recovery.integrity_checks import Finding
 from recollect.store.recovery.store_doctor import DoctorReport, examine_store, repair_store
@@ -37,7 +39,10 @@ MAX_ENTRY_IDS = 8
 @click.option("--repair", is_flag=True, help="Repair what can be repaired; nothing is deleted.")
 @json_and_store_options
 def doctor(*, repair: bool, as_json: bool, file: StoreAddress | None) -> int:
-    """Check the store; exit code 1 if something is wrong."""
+    """Check the store; exit code 1 if something is wrong.
+
+    It also says which sandbox commands run in on this machine, and how to get a better one.
+    """
     address = _address(file)
     try:
         if isinstance(address, Path):
@@ -47,15 +52,17 @@ def doctor(*, repair: bool, as_json: bool, file: StoreAddress | None) -> int:
     finally:
         show_status("")
     wrong = [finding for finding in report.findings if not finding.repaired]
+    isolation = find_isolation(_users_settings().permissions.sandbox)
     if as_json:
-        print_json(msgspec.to_builtins(report) | {"healthy": report.healthy})
+        more = {"healthy": report.healthy, "sandbox": isolation_document(isolation)}
+        print_json(msgspec.to_builtins(report) | more)
     else:
-        print_lines(_lines(report, wrong))
+        print_lines((*_lines(report, wrong), "", *isolation_lines(isolation)))
     return 1 if wrong else 0
 
 
 def _address(given: StoreAddress | None) -> Path | str:
-    address = parse_address(given) if given else default_address(_users_setting())
+    address = parse_address(given) if given else default_address(_users_settings().store)
     if given is not None and isinstance(address, Path) and not address.exists():
         raise CannotOpen(str(given), "there is no such file")
     return address
@@ -71,10 +78,10 @@ async def _examine_database(url: str, *, repair: bool) -> DoctorReport:
         return DoctorReport(store.address, await store.check(), await store.facts())
 
 
-def _users_setting() -> str:
+def _users_settings() -> Settings:
     with suppress(BadSettings):  # they are not what is to be checked here
-        return load_settings().store
-    return ""
+        return load_settings()
+    return Settings()
 
 
 def _lines(report: DoctorReport, wrong: list[Finding]) -> Iterator[str]:

@@ -24,17 +24,12 @@ from recollect.codecs.tool_declarations import read_tools
 from recollect.codecs.wire_protocol import Declaration, RequestOptions
 from recollect.codecs.wires import WIRES
 from recollect.errors import BadInput
-from recollect.past_requests import PastRequest
 from recollect.profiles import WireName
-from recollect.runtime.model_choice import model_for_wire, next_model
-from recollect.runtime.request_replay import Replay, load_replay
+from recollect.runtime.prompt_run import RunOptions
+from recollect.runtime.request_replay import load_next, load_replay
 from recollect.runtime.runtime import Runtime
-from recollect.session import Session
-from recollect.store.contract import SessionInfo
 from recollect.store.store_address import StoreAddress
 from recollect.text import format_size
-from recollect.tokens import counter_for
-from recollect.view_loader import fold_stored, read_needed_entries
 
 MAX_TOOLS_FILE = 5_000_000  # bytes
 
@@ -98,7 +93,8 @@ async def encode_session(options: EncodeOptions, runtime: Runtime) -> EncodedSes
     store = runtime.store
     info = await runtime.find_session(options.prefix)
     if options.at is None:
-        replay = Replay(await _next_request(options, info, runtime))
+        run = RunOptions(model=options.named or "")
+        replay = await load_next(runtime, info, options.prompt, options.to, run)
     else:
         _, at = await store.entry(options.at, session=info.id)
         replay = await load_replay(runtime, info, at, options.to, options.named)
@@ -111,20 +107,6 @@ async def encode_session(options: EncodeOptions, runtime: Runtime) -> EncodedSes
     encoded, sent = runtime.encode(past.view, past.model, asked, text_tools=text_tools)
     changed = (asked, text_tools) != (past.options, past.text_tools)
     return EncodedSession(encoded, sent, "" if changed else replay.judge(encoded))
-
-
-async def _next_request(options: EncodeOptions, info: SessionInfo, runtime: Runtime) -> PastRequest:
-    store = runtime.store
-    entries = await read_needed_entries(store, info.id) if info.head else ()
-    model = next_model(runtime.settings, entries, options.named or "")
-    if options.to is not None:
-        named = options.named is not None
-        model = model_for_wire(model, options.to, runtime.settings, named=named)
-    view = await fold_stored(store, entries, counter_for(model.name), runtime.curation)
-    message = await runtime.prompt_message(options.prompt) if options.prompt else None
-    prepared = await runtime.prepare(Session(store, info.id, view), model, message)
-    asked = RequestOptions(model=model.name, tools=runtime.declared_tools(model))
-    return PastRequest(prepared.view, model, asked)
 
 
 def _read_tools(file: Path) -> tuple[Declaration, ...]:

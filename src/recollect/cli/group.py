@@ -58,7 +58,7 @@ COMMANDS = {
     "models": CommandEntry("models", "List the known models, or describe one."),
     "config": CommandEntry("config", "Show the settings and where each comes from, or set one."),
     "memory": CommandEntry("memory", "Show what every session here is told, or add a fact."),
-    "trust": CommandEntry("trust", "Trust this project, or a folder and everything below it."),
+    "trust": CommandEntry("trust", "Trust a folder's memory, settings and hooks."),
     "search": CommandEntry("search", "Find entries by their words."),
     "rename": CommandEntry("session_commands", "Give a session another title."),
     "fork": CommandEntry("session_commands", "Start a session that shares another's beginning."),
@@ -157,8 +157,9 @@ class LazyGroup(click.Group):
 )
 @click.option(
     "--mode",
-    type=click.Choice(["plan", "ask", "edit", "free"]),
-    help="With -p: what it may do. edit: change files; free: run commands too; plan: neither."
+    type=click.Choice(["plan", "ask", "edit", "free", "unrestricted"]),
+    help="With -p: what it may do. edit: change files; free: run commands in the sandbox too;"
+    " plan: neither; unrestricted: anything, without a sandbox, for containers only."
     "  [default: permissions.mode, ask]",
 )
 @click.option(

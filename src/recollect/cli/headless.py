@@ -211,7 +211,7 @@ async def _run(runtime: Runtime, options: HeadlessOptions, reporter: Reporter) -
 def _report_failure(error: RecollectError, options: HeadlessOptions, reporter: Reporter) -> int:
     if options.format == "text":
         print_error(str(error))
-        print_stored(reporter.session)
+        print_stored(reporter.session, error)
     else:
         _print_json_line(failure_document("error", _redacted(str(error)), reporter.session.id))
     return exit_code_for(error)

@@ -90,7 +90,7 @@ async def _rewind(store: Store, options: RewindOptions) -> RewindReport:
     root = Path(found.project) if found.project else Path.cwd()
     if options.files or options.preview:
         rewound = await rewind_files(
-            store, found.id, to, (root,), preview=options.preview, beside=options.beside
+            store, found, to, (root,), preview=options.preview, beside=options.beside
         )
     else:
         preview = await _preview_files(store, found, to, root)
@@ -109,7 +109,7 @@ async def _preview_files(
 ) -> RewindResult:
     """What `--files` would do. Damage elsewhere in the session does not stop the rewind."""
     try:
-        return await rewind_files(store, found.id, to, (root,), preview=True)
+        return await rewind_files(store, found, to, (root,), preview=True)
     except Damaged as error:
         print_warning(f"cannot tell whether tools have changed files since then: {error}")
         return RewindResult(found, found.head)

@@ -49,7 +49,7 @@ TOKEN_VARIABLE = "RECOLLECT_TOKEN"  # noqa: S105 - the name of a variable
 @click.option("-m", "--model", default="", metavar="NAME", help="For prompts that name none.")
 @click.option(
     "--mode",
-    type=click.Choice(["plan", "ask", "edit", "free"]),
+    type=click.Choice(["plan", "ask", "edit", "free", "unrestricted"]),
     help="What the agent may do in this folder.  [default: permissions.mode, ask]",
 )
 @click.option("--allow", metavar="RULE", multiple=True, help='Such as "git diff *".')

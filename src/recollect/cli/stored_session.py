@@ -5,6 +5,7 @@ from __future__ import annotations
 from shlex import quote
 
 from recollect.cli.console import print_note
+from recollect.errors import RecollectError, StoreReplaced
 from recollect.store.contract import Store
 from recollect.store.store_address import StoreAddress, hide_password
 
@@ -30,7 +31,9 @@ class StoredSession:
         return f"`{self._command.format(self._short + store)}` continues"
 
 
-def print_stored(session: StoredSession) -> None:
+def print_stored(session: StoredSession, error: RecollectError) -> None:
     """After a failure: that nothing is lost, and how to go on."""
+    if isinstance(error, StoreReplaced):
+        return  # it says itself where everything is, and nothing can be continued before
     if hint := session.resume_hint():
         print_note(f"everything so far is stored · {hint}")

@@ -7,7 +7,13 @@ line. `recollect.workspace.effective_settings` adds a project's own file.
 
 from __future__ import annotations
 
-from recollect.settings.data_paths import SETTINGS_FILE, data_directory, store_path
+from recollect.settings.data_paths import (
+    SETTINGS_FILE,
+    data_directory,
+    is_open_to_others,
+    make_private_folder,
+    store_path,
+)
 from recollect.settings.setting_definitions import (
     AgentSettings,
     ContextSettings,
@@ -37,7 +43,9 @@ __all__ = [
     "Settings",
     "TransportSettings",
     "data_directory",
+    "is_open_to_others",
     "load_settings",
+    "make_private_folder",
     "parse_settings",
     "read_settings",
     "store_path",

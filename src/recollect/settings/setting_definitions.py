@@ -133,9 +133,10 @@ else:
 class PermissionSettings(_Section, frozen=True):
     """`[permissions]`: what the agent may do without asking. A rule is a line of words."""
 
-    mode: Literal["plan", "ask", "edit", "free"] = "ask"
-    """`plan`, `ask`, `edit` (may change files of the folder) or `free`; if nobody can be asked, ask
-    means no"""
+    mode: Literal["plan", "ask", "edit", "free", "unrestricted"] = "ask"
+    """`plan`, `ask`, `edit` (may change files of the folder), `free` (may run commands too, in a
+    sandbox) or `unrestricted` (anything, without a sandbox); if nobody can be asked, ask means
+    no"""
     allow: tuple[str, ...] = ()
     """rules for commands that may run, such as `"git diff *"`"""
     ask: tuple[str, ...] = ()
@@ -144,6 +145,9 @@ class PermissionSettings(_Section, frozen=True):
     """rules for commands that never run"""
     network: bool = False
     """give commands in the sandbox network access"""
+    sandbox: Literal["auto", "bubblewrap", "landlock", "none"] = "auto"
+    """what commands run in: `bubblewrap`, `landlock`, `none`, or the best there is (`auto`); where
+    the one you name cannot be had, no command runs"""
 
 
 class GenerationDefaults(_Section, frozen=True):
@@ -253,6 +257,8 @@ class HookCommand(_Section, frozen=True):
     """the program and its arguments, at most 4,000 characters; quotes as in a shell"""
     timeout: Annotated[float, Meta(gt=0, le=60)] = 60.0
     """seconds after which it is killed, at most 60"""
+    env: ShortNames = ()
+    """names of environment variables that it gets besides the usual ones, such as `GITHUB_TOKEN`"""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -267,6 +273,8 @@ class Settings(_Section, frozen=True):
     store: Annotated[str, Meta(max_length=4_000)] = ""
     """where sessions are stored: the path of a file, or `postgresql://USER@HOST/DATABASE`; empty: a
     file in the data directory. `RECOLLECT_STORE` and `--store` come before it"""
+    store_wait: Annotated[float, Meta(ge=0.1, le=600)] = 30.0
+    """how many seconds to wait for a database that is away, before what needs it fails"""
     language: Literal["en", "zh"] = "en"
     """of placeholders and server texts: `en` or `zh`"""
     mirror: Literal["", "gemini", "history-server"] = ""

@@ -23,6 +23,7 @@ from recollect.settings.settings_validation import (
     RENAMED_KEYS,
     InvalidSetting,
     check_settings,
+    choices_of,
     last_name,
     printable,
     refuse_unknown,
@@ -126,7 +127,10 @@ def _explain(error: str) -> tuple[str, str]:
     message, _, place = error.partition(" - at `")
     key = re.sub(r"\[[0-9.]+\]", "", place.rpartition("$.")[2].rstrip("`")) or "the file"
     missing = re.search(r"missing required field `(\w+)`", message)
+    choices = ", ".join(f'"{choice}"' for choice in choices_of(key))
     why = f" lacks `{missing[1]}`" if missing else f": {message[:1].lower()}{message[1:300]}"
+    if (given := message.removeprefix("Invalid enum value ")) != message and choices:
+        why = f" must be one of {choices}, not {given[:100]}"
     return last_name(key), f"`{printable(key)}`{why}"
 
 

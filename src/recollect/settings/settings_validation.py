@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
+import msgspec.inspect
 
 from recollect.hook_events import EVENT_NAMES
 from recollect.settings.setting_definitions import (
@@ -77,6 +78,18 @@ def _refuse_unknown_keys(table: object, section: type[msgspec.Struct], prefix: s
             raise InvalidSetting(prefix + key, f"is not a setting ({_nearest(key, known)})", key)
 
 
+def choices_of(setting: str) -> tuple[str, ...]:
+    """The values of a setting such as `permissions.mode`; none if they are not a list of words."""
+    section, _, name = setting.partition(".")
+    others: dict[str, type[msgspec.Struct]] = {"models": CustomModel, "hooks": HookCommand}
+    table = (SETTINGS_SECTIONS | others).get(section, Settings) if name else Settings
+    for field in msgspec.inspect.type_info(table).fields:  # type: ignore[attr-defined]
+        if field.name == last_name(setting):
+            kinds = getattr(field.type, "types", (field.type,))  # of a union
+            return tuple(value for kind in kinds for value in getattr(kind, "values", ()))
+    return ()
+
+
 def _nearest(name: str, known: tuple[str, ...]) -> str:
     near = difflib.get_close_matches(name[:40], known, 1, 0.5)
     return f"did you mean `{near[0]}`?" if near else f"known: {', '.join(known)}"
@@ -139,6 +152,10 @@ def _check_hook(hook: HookCommand) -> None:
         raise InvalidSetting("hooks.command", "has an unclosed quote") from None
     if not words or not words[0] or "\x00" in hook.command:
         raise InvalidSetting("hooks.command", "must name a program")
+    if any(not _VARIABLE.fullmatch(name) for name in hook.env):
+        # the value is not repeated: it may be a secret
+        why = "takes names of environment variables, such as GITHUB_TOKEN, and not their values"
+        raise InvalidSetting("hooks.env", why)
 
 
 def _check_url(key: str, url: str, schemes: tuple[str, ...]) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
@@ -25,6 +26,7 @@ from recollect.store.contract import Store
 from recollect.tools.resolve_path import quote, resolve_path
 from recollect.tools.safe_open import WholeFile, read_content
 from recollect.tools.tool import ToolFailed
+from recollect.workspace.protected_names import find_protected, makes_bare_repository
 
 MAX_NOTE = 40_000  # characters of a note's record that are read; the longest name needs 25,000
 _IMPORTED_ID_VERSION = "8"  # the version digit of ids derived from a file, see `store/ids.py`
@@ -237,12 +239,22 @@ def read_states(
 
 def _read_state(roots: Sequence[Path], path: str) -> FileState | RestoreConflict:
     try:
+        refuse_protected(roots, path)
         return state_from(read_current(roots, path))
     except ToolFailed as error:
         for root in roots:
             if not root.is_dir():
                 return RestoreConflict(path, f"the folder {quote(root)} is not there")
         return RestoreConflict(path, failure_reason(error, path))
+
+
+def refuse_protected(roots: Sequence[Path], path: str) -> None:
+    """Tools do not change protected files, so a note about one is old or forged."""
+    tops = (Path(os.path.realpath(root)) for root in roots)
+    inside = (Path(path).relative_to(top) for top in tops if Path(path).is_relative_to(top))
+    named = next(inside, Path(path)).as_posix()
+    if find_protected(named) is not None or makes_bare_repository(named):
+        raise ToolFailed(f"{quote(path)} decides what runs later and is the user's to change")
 
 
 def failure_reason(error: Exception, path: str) -> str:

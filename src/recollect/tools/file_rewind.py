@@ -30,6 +30,7 @@ from recollect.tools.file_backups import (
     plan_restore,
     read_current,
     read_states,
+    refuse_protected,
     state_from,
 )
 from recollect.tools.safe_open import remove_file, write_content
@@ -65,7 +66,7 @@ class RewindResult(NamedTuple):
 
 async def rewind_files(
     store: Store,
-    session: str,
+    session: SessionInfo | str,
     to: str | None,
     roots: Sequence[Path],
     *,
@@ -74,8 +75,9 @@ async def rewind_files(
 ) -> RewindResult:
     """Rewind a session to an entry (None: its start), together with the files under the roots.
 
-    Raises `HeadMoved` when somebody else writes to the session meanwhile: call it again."""
-    found = await store.session(session)
+    Raises `HeadMoved`, and changes no file, when somebody else has written to the session since
+    the caller read it, or meanwhile: call it again."""
+    found = await store.session(session) if isinstance(session, str) else session
     timeline = await _timeline(store, found)
     if to is not None and all(entry.id != to for entry in timeline):
         raise UnknownEntry(to, found.id)
@@ -194,6 +196,7 @@ async def _save_copies(rewound: RewindResult, store: Store, roots: Sequence[Path
 
 def _write_copy(roots: Sequence[Path], path: str, data: bytes, mode: int | None) -> str:
     """Write these bytes to a new file next to this one, unless one has them; its name."""
+    refuse_protected(roots, path)
     for number in range(1, _MAX_COPIES + 1):
         name = path + COPY_SUFFIX + (f"-{number}" if number > 1 else "")
         there = read_current(roots, name)
