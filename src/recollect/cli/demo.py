@@ -14,8 +14,6 @@ import os
 import re
 import shlex
 import shutil
-import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -139,8 +137,8 @@ def _play(folder: Path, *, slow: bool) -> None:
     with serve_recording(recording, {"python": _python()}, pause) as replay:
         settings = SETTINGS.format(model=MODEL_NAME, url=replay.url, tests=json_text(tests))
         replace_file(home / SETTINGS_FILE, settings.encode())
-        with _surroundings(project, home), _Interrupts() as interrupts:
-            _Tour(recording, replay, interrupts, slow=slow).play(folder)
+        with _surroundings(project, home):
+            _Tour(recording, replay, slow=slow).play(folder)
 
 
 def _python() -> str:
@@ -204,42 +202,11 @@ def _no_input() -> Iterator[None]:
         sys.stdin = before
 
 
-class _Interrupts:
-    """Each Ctrl-C of a while, also one that Python drops.
-
-    A `KeyboardInterrupt` that is raised while an object is freed ends nothing, nor does one that
-    finds an event loop at its end: a command would go on, or the next one would begin.
-    """
-
-    def __enter__(self) -> _Interrupts:
-        self._arrivals, self._wakeup = socket.socketpair()
-        for end in (self._arrivals, self._wakeup):
-            end.setblocking(False)
-        # here C code writes the number of each signal, whatever becomes of it in Python
-        self._before = signal.set_wakeup_fd(self._wakeup.fileno(), warn_on_full_buffer=False)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        signal.set_wakeup_fd(self._before)
-        self._arrivals.close()
-        self._wakeup.close()
-
-    def raise_dropped(self) -> None:
-        try:
-            arrived = self._arrivals.recv(4096)
-        except BlockingIOError:
-            return
-        if signal.SIGINT in arrived:
-            raise KeyboardInterrupt
-
-
 class _Tour:
     """The steps, in the order in which a user would take them."""
 
-    def __init__(
-        self, recording: Recording, replay: ReplayServer, interrupts: _Interrupts, *, slow: bool
-    ) -> None:
-        self._replay, self._interrupts, self._slow = replay, interrupts, slow
+    def __init__(self, recording: Recording, replay: ReplayServer, *, slow: bool) -> None:
+        self._replay, self._slow = replay, slow
         self._prompts = [prompt.text for prompt in recording.prompts]
 
     def play(self, folder: Path) -> None:
@@ -301,7 +268,6 @@ class _Tour:
         echo = _Echo(sys.stdout)
         with _no_input(), redirect_stdout(echo), redirect_stderr(echo):
             code = run_command(list(arguments))
-        self._interrupts.raise_dropped()
         if code == INTERRUPTED:
             raise KeyboardInterrupt
         if self._replay.difference:
@@ -331,7 +297,6 @@ class _Tour:
     def _pause(self) -> None:
         if self._slow:
             time.sleep(READING_PAUSE)
-        self._interrupts.raise_dropped()
 
 
 def _run_program(*words: str) -> str:

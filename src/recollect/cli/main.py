@@ -9,19 +9,28 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TextIO
+import threading
+from _thread import interrupt_main
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
 
 FAILED, BAD_SETTINGS, INTERRUPTED = 1, 52, 130  # 2 is click's own
+AGAIN = 0.02  # seconds
 
 
 def run(arguments: list[str]) -> None:
     open_closed_streams()
     try:
-        # late, so that Ctrl-C during the import of click ends here and not in a traceback
-        from recollect.cli.group import run_command
+        with dropped_interrupts_repeated():
+            # late, so that Ctrl-C during the import of click ends here and not in a traceback
+            from recollect.cli.group import run_command
 
-        code = run_command(arguments)
-        sys.stdout.flush()
+            code = run_command(arguments)
+            sys.stdout.flush()
     except KeyboardInterrupt:
         code = INTERRUPTED
     except OSError as error:
@@ -34,6 +43,27 @@ def run(arguments: list[str]) -> None:
     # made, and dies of the signal in the end, wherever it was caught; this resets it
     exec("")  # noqa: S102
     sys.exit(code)
+
+
+@contextmanager
+def dropped_interrupts_repeated() -> Iterator[None]:
+    """Python ignores a Ctrl-C that comes while an object is freed, with a traceback: the command
+    would go on. It comes again a moment later, until somebody hears it."""
+    before = sys.unraisablehook
+
+    def repeat(ignored: UnraisableHookArgs) -> None:
+        if ignored.exc_type is not KeyboardInterrupt:
+            before(ignored)
+            return
+        again = threading.Timer(AGAIN, interrupt_main)
+        again.daemon = True
+        again.start()
+
+    sys.unraisablehook = repeat
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
 
 
 def open_closed_streams() -> None:
