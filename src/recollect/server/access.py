@@ -25,6 +25,7 @@ RIGHTS: tuple[Right, ...] = get_args(Right)
 # a yes runs commands and changes files as the user of the server: the user's word, not a guest's
 APPROVAL_RIGHT: Right = "admin"
 TOKEN_BYTES = 32
+LOST_ACCESS = "the token was removed or changed"
 CHECK_SECONDS = 1.0  # between two looks at a token that is in use
 
 

@@ -79,6 +79,7 @@ class PromptRun:
         self.prompt, self.options, self.approval_seconds = prompt, options, approval_seconds
         self.head: str | None = None  # of the session, when the prompt was accepted
         self.task: asyncio.Task[None] | None = None  # while it runs
+        self._why = ""  # it was cancelled, if there is more to say
         self._events: list[ServerEvent] = []
         self._news = asyncio.Event()
         self._approvals: dict[str, asyncio.Future[tuple[bool, str]]] = {}
@@ -137,14 +138,19 @@ class PromptRun:
                 return event
         raise AssertionError("the last event of a run is its end")
 
-    def cancel(self) -> None:
+    def cancel(self, why: str = "") -> None:
         """Stop it: what has come of the reply is kept, marked as interrupted."""
         if self.done:
             return
         if self.task is None:
-            self.publish(RunFailed("cancelled before it began", cancelled=True))
+            self.publish(_cancelled("cancelled before it began", why))
         else:
+            self._why = why
             self.task.cancel()
+
+    def cancelled(self) -> RunFailed:
+        """How it ends whose task was cancelled."""
+        return _cancelled("cancelled", self._why)
 
     async def approve(self, request: ApprovalRequest) -> bool:
         """Ask the clients; without an answer in time the answer is no."""
@@ -167,3 +173,7 @@ class PromptRun:
         if waiting is None or waiting.done():
             raise NotFound(f"no approval {approval!r} is waiting: it was answered, or timed out")
         waiting.set_result((allowed, by))
+
+
+def _cancelled(what: str, why: str) -> RunFailed:
+    return RunFailed(f"{what}: {why}" if why else what, cancelled=True)

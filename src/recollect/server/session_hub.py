@@ -25,7 +25,13 @@ from recollect.errors import (
 )
 from recollect.runtime.prompt_run import DEFAULT_OPTIONS, RunOptions, RunResult
 from recollect.runtime.runtime import Door, Runtime
-from recollect.server.access import APPROVAL_RIGHT, CHECK_SECONDS, AccessTokens, Identity
+from recollect.server.access import (
+    APPROVAL_RIGHT,
+    CHECK_SECONDS,
+    LOST_ACCESS,
+    AccessTokens,
+    Identity,
+)
 from recollect.server.allowance import Allowance
 from recollect.server.prompt_queue import PromptRun, RunFailed, describe_end
 from recollect.server.session_worker import SessionWorker, end_of, stream_scratch
@@ -222,7 +228,7 @@ class SessionHub:
         run.task = asyncio.create_task(stream_scratch(run, session, self.runtime))
         await asyncio.wait([run.task])
         self.counts.running -= 1
-        self.settle(run, end_of(run.task))
+        self.settle(run, end_of(run, run.task))
 
     def check_limits(self, who: Identity) -> None:
         """Raise if a prompt of this client would be refused."""
@@ -245,7 +251,7 @@ class SessionHub:
             await asyncio.sleep(CHECK_SECONDS)
             for run in list(self._runs.values()):
                 if not self.admits(run):
-                    run.cancel()
+                    run.cancel(LOST_ACCESS)
         self._token_watch = None
 
     def _count(self, run: PromptRun) -> None:

@@ -16,6 +16,7 @@ from recollect.errors import RecollectError, ServerBusy
 from recollect.runtime.permission_policy import ApprovalRequest
 from recollect.runtime.prompt_run import ActiveSession
 from recollect.runtime.runtime import Door, Runtime
+from recollect.server.access import LOST_ACCESS
 from recollect.server.problem_kinds import client_sentence
 from recollect.server.prompt_queue import PromptRun, RunFailed
 from recollect.session import Session
@@ -98,7 +99,7 @@ class SessionWorker:
     async def _run(self, run: PromptRun, active: ActiveSession) -> None:
         counts, hub = self._hub.counts, self._hub
         if not hub.admits(run):  # its token was removed while it waited
-            run.cancel()
+            run.cancel(LOST_ACCESS)
         if run.done:  # cancelled while it waited
             hub.forget(run)
             return
@@ -114,7 +115,7 @@ class SessionWorker:
         finally:
             self._current = None
             counts.running -= 1
-            hub.settle(run, end_of(run.task))
+            hub.settle(run, end_of(run, run.task))
 
     async def _approve(self, request: ApprovalRequest) -> bool:
         return self._current is not None and await self._current.approve(request)
@@ -143,10 +144,10 @@ async def stream_scratch(run: PromptRun, session: Session, runtime: Runtime) -> 
             run.publish(event)
 
 
-def end_of(task: asyncio.Task[None]) -> RunFailed | None:
+def end_of(run: PromptRun, task: asyncio.Task[None]) -> RunFailed | None:
     """The event for a run that ended without a result."""
     if task.cancelled():
-        return RunFailed("cancelled", cancelled=True)
+        return run.cancelled()
     error = task.exception()
     if error is None:
         return None

@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from recollect.errors import AccessDenied, ServerBusy
-from recollect.server.access import AccessCheck
+from recollect.server.access import LOST_ACCESS, AccessCheck
 from recollect.server.http.problem_details import describe_error, json_bytes
 
 HEARTBEAT = b": heartbeat\n\n"
@@ -91,7 +91,7 @@ class EventStream(Response):
                 await _send(send, RETRY)
                 await self._pump(send, ends)
                 if lost.done():
-                    gone = AccessDenied("the token was removed or changed", "connect with another")
+                    gone = AccessDenied(LOST_ACCESS, "connect with another")
                     await _send(send, encode_event(StreamEvent("error", "", describe_error(gone))))
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
             finally:

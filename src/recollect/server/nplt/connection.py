@@ -21,7 +21,7 @@ import msgspec
 from recollect.entries import Message
 from recollect.errors import AccessDenied, BadInput, NotFound, RecollectError
 from recollect.runtime.prompt_run import RunOptions
-from recollect.server.access import APPROVAL_RIGHT
+from recollect.server.access import APPROVAL_RIGHT, LOST_ACCESS
 from recollect.server.nplt.answer_frames import thought
 from recollect.server.nplt.answer_stream import AnswerStream
 from recollect.server.nplt.client_json import (
@@ -55,7 +55,7 @@ _log = logging.getLogger("recollect.server.nplt")
 _INTERNAL = "an internal error; the server's log has it"
 _INTERNAL_CODE = "InternalError"
 _Work: TypeAlias = Callable[[], Awaitable[None]]
-_LOST_ACCESS = "the token was removed or changed; connect again"
+_LOST_ACCESS = f"{LOST_ACCESS}; connect again"
 COMPLAINT_SECONDS = 5.0  # between two, to a client that sends too fast
 _GONE = (ConnectionError, SlowReader, ConnectionEnded, OSError)
 
