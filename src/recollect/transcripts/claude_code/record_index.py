@@ -75,19 +75,23 @@ class FileFacts:
         self._titles: dict[str, str] = {}
 
     def note(self, value: Json) -> None:
-        if not self._has_session and "sessionId" in value:
-            self.session, self._has_session = value["sessionId"], True
         if not self._has_agent and "agentId" in value:
             self.agent, self._has_agent = value["agentId"], True
-        if not self.start:
-            self.start = parse_time(value.get("timestamp")) or 0
-        if self.folder is None and isinstance(folder := value.get("cwd"), str):
-            self.folder = folder
+        if not (self._has_session and self.start and self.folder is not None):
+            self._note_first(value)
         if (kind := value.get("type")) not in ("user", "assistant"):
             for titled, field in TITLES:
                 given = value.get(field, value.get("title"))
                 if kind == titled and isinstance(given, str) and given.strip():
                     self._titles[titled] = given
+
+    def _note_first(self, value: Json) -> None:
+        if not self._has_session and "sessionId" in value:
+            self.session, self._has_session = value["sessionId"], True
+        if not self.start:
+            self.start = parse_time(value.get("timestamp")) or 0
+        if self.folder is None and isinstance(folder := value.get("cwd"), str):
+            self.folder = folder
 
     @property
     def title(self) -> str:
@@ -198,7 +202,8 @@ class RecordIndex:
             self.odd_parents[record] = repr(parent)[:60]
         if kind is RecordKind.BOUNDARY:
             self._add_boundary(record, value)
-        if object_or_empty(value.get("summarizeMetadata")).get("direction") == "from":
+        about = value.get("summarizeMetadata")
+        if isinstance(about, dict) and about.get("direction") == "from":
             # a `/rewind` may summarise only what followed some message: everything before it stays
             self.keep_preceding.add(record)
         time = parse_time(value.get("timestamp"))

@@ -15,7 +15,9 @@ from recollect.transcripts.record_source import RecordSource
 from recollect.transcripts.run_order import order_runs
 from recollect.transcripts.transcript import EntryRun
 
-_COMPACTS = (RecordKind.BOUNDARY, RecordKind.SUMMARY)
+# as plain numbers: comparing with a member of an enumeration takes several times as long
+_COMPACTS = (int(RecordKind.BOUNDARY), int(RecordKind.SUMMARY))
+_USER, _ASSISTANT = int(RecordKind.USER), int(RecordKind.ASSISTANT)
 
 
 class SessionEntries:
@@ -81,10 +83,9 @@ class SessionEntries:
         return TurnEntries(self._records, self._tree, self._session, self._start)
 
     def _weigh(self, walk: _TurnWalk, turns: Sequence[int]) -> Iterator[tuple[Entry, int]]:
-        index = self._tree.index
+        numbers, size_of = self._tree.index.numbers, self._records.size
         for turn in turns:
-            members = self._tree.members(turn)
-            size = sum(self._records.size(index.numbers[member]) for member in members)
+            size = sum([size_of(numbers[member]) for member in self._tree.members(turn)])
             for entry in walk.visit(turn):
                 yield entry, size
                 size = 0
@@ -105,25 +106,27 @@ class SessionEntries:
     def _measure_plainly(self) -> tuple[array[int], int]:
         """As far as it follows from what is known of the records, without reading them again."""
         tree, ends = self._tree, array("q", [self._start]) * len(self._tree)
-        counts, latest = array("q", [0]) * len(tree), NO_TIME
+        counts, latest, times = array("q", [0]) * len(tree), NO_TIME, tree.index.times
         for turn in tree.order:
-            time = ends[tree.parents[turn]] if tree.parents[turn] != NONE else self._start
-            for member in self._heads(turn):
-                given = tree.index.times[member]
+            parent, heads = tree.parents[turn], self._heads(turn)
+            time = ends[parent] if parent != NONE else self._start
+            for member in heads:
+                given = times[member]
                 time = time if given == NO_TIME else given
-                latest = max(latest, time)
-                counts[turn] += 1
-            ends[turn] = time
+                latest = time if time > latest else latest
+            counts[turn], ends[turn] = len(heads), time
         return counts, self._start if latest == NO_TIME else latest
 
-    def _heads(self, turn: int) -> list[int]:
+    def _heads(self, turn: int) -> Sequence[int]:
         """The first record of each entry of a turn."""
         kinds, members = self._tree.index.kinds, self._tree.members(turn)
+        if len(members) == 1:
+            return members
         for kind in _COMPACTS:
             if found := [member for member in members if kinds[member] == kind]:
                 return found[:1]
-        replies = [member for member in members if kinds[member] == RecordKind.ASSISTANT]
-        return replies[:1] + [member for member in members if kinds[member] == RecordKind.USER]
+        replies = [member for member in members if kinds[member] == _ASSISTANT]
+        return replies[:1] + [member for member in members if kinds[member] == _USER]
 
 
 class _TurnWalk:

@@ -27,7 +27,7 @@ from recollect.entries import (
 from recollect.store.ids import derived_id
 from recollect.tokens import believe_usage
 from recollect.transcripts.claude_code.content_blocks import joined_text, parse_parts
-from recollect.transcripts.claude_code.record_index import CallNames, RecordKind
+from recollect.transcripts.claude_code.record_index import NO_TIME, CallNames, RecordKind
 from recollect.transcripts.claude_code.record_tree import RecordTree
 from recollect.transcripts.json_values import (
     Json,
@@ -38,7 +38,6 @@ from recollect.transcripts.json_values import (
 )
 from recollect.transcripts.record_source import RecordSource
 from recollect.transcripts.subagent_links import NAME, SUBAGENT
-from recollect.transcripts.timestamps import parse_time
 from recollect.transcripts.transcript import derive_session_id
 from recollect.user_text import find_context
 
@@ -59,21 +58,20 @@ _USER, _ASSISTANT = int(RecordKind.USER), int(RecordKind.ASSISTANT)
 _BOUNDARY, _SUMMARY = int(RecordKind.BOUNDARY), int(RecordKind.SUMMARY)
 _MICROCOMPACT = int(RecordKind.MICROCOMPACT)
 _MESSAGES = (_USER, _ASSISTANT)
-
-_EntryDraft: TypeAlias = tuple[Body, tuple[Json, ...]]  # with the records it was made from
-
+_EDITS = (_BOUNDARY, _SUMMARY, _MICROCOMPACT)
 
 class _LoadedRecord(NamedTuple):
     kind: int  # a `RecordKind`
+    time: int  # `NO_TIME` if it has none
     value: Json
-
-    @property
-    def message(self) -> Json:
-        return object_or_empty(self.value.get("message"))
+    message: Json
 
     @property
     def content(self) -> object:
         return self.message.get("content")
+
+
+_EntryDraft: TypeAlias = tuple[Body, list[_LoadedRecord]]  # with what it was made from
 
 
 class _ResultLocation(NamedTuple):
@@ -101,29 +99,33 @@ class TurnEntries:
         self._starts: dict[int, str] = {}  # the first entry of each of those
         self._compactions: dict[int, Compaction] = {}  # of those that are one
         self._results: dict[str, _ResultLocation] = {}  # by the call, if elisions name them
-        self._elides = RecordKind.MICROCOMPACT in tree.index.kinds
+        self._elides = _MICROCOMPACT in tree.index.kinds
+        self._edits = any(kind in tree.index.kinds for kind in _EDITS)
         compactions = (turn for turn in tree.order if tree.compacts(turn))
         self._ranks = {turn: rank for rank, turn in enumerate(compactions) if turn in tree.kept}
 
     def build(self, turn: int, above: PrecedingEntry | None) -> list[Entry]:
         """`above`: the last entry of the turn above it."""
-        index = self._tree.index
-        members = [
-            _LoadedRecord(index.kinds[at], self._records.load(index.numbers[at]))
-            for at in self._tree.members(turn)
-        ]
-        drafts = self._draft_edits(turn, members) or _draft_messages(members, index.calls)
+        members = [self._load(record) for record in self._tree.members(turn)]
+        drafts = self._draft_edits(turn, members) if self._edits else []
         entries: list[Entry] = []
-        for body, sources in drafts:
-            text = "\n".join(map(canonical_json, sources))
+        for body, sources in drafts or _draft_messages(members, self._tree.index.calls):
+            text = "\n".join([canonical_json(source.value) for source in sources])
             id_ = derived_id(NAME, self._session, above.id if above else "", text)
-            time = parse_time(sources[0].get("timestamp"))
-            if time is None:
+            time = sources[0].time
+            if time == NO_TIME:
                 time = above.time if above else self._start
             entries.append(Entry(id_, above.id if above else None, time, body))
             above = PrecedingEntry(id_, time)
-        self._remember(turn, entries)
+        if turn in self._needed or self._elides:
+            self._remember(turn, entries)
         return entries
+
+    def _load(self, record: int) -> _LoadedRecord:
+        index = self._tree.index
+        value = self._records.load(index.numbers[record])
+        message = object_or_empty(value.get("message"))
+        return _LoadedRecord(index.kinds[record], index.times[record], value, message)
 
     def _remember(self, turn: int, entries: Sequence[Entry]) -> None:
         """What later entries refer to."""
@@ -142,16 +144,17 @@ class TurnEntries:
         """The one body of a turn that is a compaction or a microcompaction."""
         if all(member.kind in _MESSAGES for member in members):
             return []
-        boundary = next((m.value for m in members if m.kind == _BOUNDARY), None)
+        boundary = next((m for m in members if m.kind == _BOUNDARY), None)
         summary = next((m for m in members if m.kind == _SUMMARY), None)
         if boundary is not None or summary is not None:
-            sources = [value for value in (boundary, summary.value if summary else None) if value]
+            sources = [member for member in (boundary, summary) if member]
             kept, earlier = self._kept_by(turn)
             text = joined_text(summary.content) if summary else ""
             text = f"{earlier}\n\n{text}" if earlier and text else text
-            return [(_build_compaction(boundary or {}, text, kept), tuple(sources))]
+            about = boundary.value if boundary else {}
+            return [(_build_compaction(about, text, kept), sources)]
         items = [
-            (_build_elision(call, location), member.value)
+            (_build_elision(call, location), member)
             for member in members
             if member.kind == _MICROCOMPACT
             for call in dict.fromkeys(_cleared_call_ids(member.value))
@@ -160,7 +163,7 @@ class TurnEntries:
         if not items:
             return []
         elide = Elide(rule="import", items=tuple(item for item, _ in items))
-        return [(elide, (items[0][1],))]
+        return [(elide, [items[0][1]])]
 
     def _kept_by(self, turn: int) -> tuple[str | None, str]:
         """The first entry that a compaction keeps. If that is an earlier compaction, also its
@@ -206,27 +209,27 @@ def _draft_messages(members: Sequence[_LoadedRecord], tool_names: CallNames) -> 
     drafts: list[_EntryDraft] = []
     replies = [member for member in members if member.kind == _ASSISTANT]
     if replies:
-        sources = tuple(member.value for member in replies)
-        drafts.append((_build_reply(replies), sources))
+        drafts.append((_build_reply(replies), replies))
     answered: set[ToolResult] = set()
     for member in members:
         if member.kind == _USER:
             parts = parse_parts(member.content, tool_names.get)
             # providers refuse a result that is sent twice
             parts = [part for part in parts if part not in answered] if answered else parts
-            answered.update(part for part in parts if isinstance(part, ToolResult))
+            answered.update([part for part in parts if isinstance(part, ToolResult)])
             if parts or not replies:
                 context = find_context(parts, added=member.value.get("isMeta") is True)
                 extra = _extra(member.value)
                 message = Message(role="user", parts=tuple(parts), context=context, extra=extra)
-                drafts.append((message, (member.value,)))
+                drafts.append((message, [member]))
     return drafts
 
 
 def _extra(record: Json) -> str:
     """Empty for most: entries without it load many times faster, and the source has everything."""
+    result = record.get("toolUseResult")
     tag: Json = {"isMeta": True} if record.get("isMeta") is True else {}
-    agent = object_or_empty(record.get("toolUseResult")).get("agentId")
+    agent = result.get("agentId") if isinstance(result, dict) else None
     if isinstance(agent, str) and agent:
         tag[SUBAGENT] = derive_session_id(NAME, f"{record.get('sessionId')}/{agent}", {})
     return json_text({NAME: tag}) if tag else ""
