@@ -14,14 +14,18 @@ from functools import cached_property
 from itertools import count
 from operator import lt
 
-from recollect.transcripts.claude_code.record_index import NONE, ODD, RecordIndex, RecordKind
+from recollect.transcripts.claude_code.record_index import (
+    BOUNDARY,
+    NONE,
+    ODD,
+    SUMMARY,
+    RecordIndex,
+)
 from recollect.transcripts.record_source import RecordSource
 from recollect.transcripts.transcript import ImportProblem
 
 _UNKNOWN = -2
-# as plain numbers: comparing with a member of an enumeration takes several times as long
-_BOUNDARY, _SUMMARY = int(RecordKind.BOUNDARY), int(RecordKind.SUMMARY)
-_COMPACTS = (_BOUNDARY, _SUMMARY)
+_COMPACTS = (BOUNDARY, SUMMARY)
 
 
 class RecordTree:
@@ -78,7 +82,7 @@ class RecordTree:
         before = NONE
         for record, given in enumerate(index.given):
             parent = tail = index.last_kept.get(record, NONE)
-            if tail == NONE and (given != NONE or index.kinds[record] == _BOUNDARY):
+            if tail == NONE and (given != NONE or index.kinds[record] == BOUNDARY):
                 parent = index.record_of[given] if given >= 0 else NONE
                 if parent == NONE:
                     uuids = uuids or list(index.names)
@@ -120,8 +124,8 @@ class RecordTree:
         turns, turn_of, found = array("q", [NONE]) * len(keys), array("q"), 0
         for record, own in enumerate(keys):
             key, parent = own, above[record]
-            is_summary = kinds[record] == _SUMMARY
-            if is_summary and parent != NONE and kinds[parent] == _BOUNDARY:
+            is_summary = kinds[record] == SUMMARY
+            if is_summary and parent != NONE and kinds[parent] == BOUNDARY:
                 key = parent
             if key != NONE and turns[key] == NONE:
                 turns[key] = found

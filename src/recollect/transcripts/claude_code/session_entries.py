@@ -8,16 +8,21 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from recollect.entries import Entry
-from recollect.transcripts.claude_code.record_index import NO_TIME, NONE, RecordKind
+from recollect.transcripts.claude_code.record_index import (
+    ASSISTANT,
+    BOUNDARY,
+    NO_TIME,
+    NONE,
+    SUMMARY,
+    USER,
+)
 from recollect.transcripts.claude_code.record_tree import RecordTree
 from recollect.transcripts.claude_code.turn_entries import PrecedingEntry, TurnEntries
 from recollect.transcripts.record_source import RecordSource
 from recollect.transcripts.run_order import order_runs
 from recollect.transcripts.transcript import EntryRun
 
-# as plain numbers: comparing with a member of an enumeration takes several times as long
-_COMPACTS = (int(RecordKind.BOUNDARY), int(RecordKind.SUMMARY))
-_USER, _ASSISTANT = int(RecordKind.USER), int(RecordKind.ASSISTANT)
+_COMPACTS = (BOUNDARY, SUMMARY)
 
 
 class SessionEntries:
@@ -125,8 +130,8 @@ class SessionEntries:
         for kind in _COMPACTS:
             if found := [member for member in members if kinds[member] == kind]:
                 return found[:1]
-        replies = [member for member in members if kinds[member] == _ASSISTANT]
-        return replies[:1] + [member for member in members if kinds[member] == _USER]
+        replies = [member for member in members if kinds[member] == ASSISTANT]
+        return replies[:1] + [member for member in members if kinds[member] == USER]
 
 
 class _TurnWalk:
@@ -151,10 +156,11 @@ class _TurnWalk:
             if not self._awaited[parent]:
                 del self._ends[parent]
         entries = self._builder.build(turn, end)
-        if entries:
-            end = PrecedingEntry(entries[-1].id, entries[-1].time)
-        if self._awaited[turn]:
-            self._ends[turn] = end
-        if turn == self._leaf:
-            self.leaf = end
+        if self._awaited[turn] or turn == self._leaf:
+            if entries:
+                end = PrecedingEntry(entries[-1].id, entries[-1].time)
+            if self._awaited[turn]:
+                self._ends[turn] = end
+            if turn == self._leaf:
+                self.leaf = end
         return entries

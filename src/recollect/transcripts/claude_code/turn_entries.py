@@ -27,7 +27,15 @@ from recollect.entries import (
 from recollect.store.ids import derived_id
 from recollect.tokens import believe_usage
 from recollect.transcripts.claude_code.content_blocks import joined_text, parse_parts
-from recollect.transcripts.claude_code.record_index import NO_TIME, CallNames, RecordKind
+from recollect.transcripts.claude_code.record_index import (
+    ASSISTANT,
+    BOUNDARY,
+    MICROCOMPACT,
+    NO_TIME,
+    SUMMARY,
+    USER,
+    CallNames,
+)
 from recollect.transcripts.claude_code.record_tree import RecordTree
 from recollect.transcripts.json_values import (
     Json,
@@ -53,15 +61,11 @@ _REPEATED_CHARACTERS = 200_000
 _REPEATING_COMPACTIONS = 200
 _UNSAFE = re.compile(r"[^\w.:-]+")  # in names that a placeholder shows
 
-# as plain numbers: comparing with a member of an enumeration takes several times as long
-_USER, _ASSISTANT = int(RecordKind.USER), int(RecordKind.ASSISTANT)
-_BOUNDARY, _SUMMARY = int(RecordKind.BOUNDARY), int(RecordKind.SUMMARY)
-_MICROCOMPACT = int(RecordKind.MICROCOMPACT)
-_MESSAGES = (_USER, _ASSISTANT)
-_EDITS = (_BOUNDARY, _SUMMARY, _MICROCOMPACT)
+_MESSAGES = (USER, ASSISTANT)
+_EDITS = (BOUNDARY, SUMMARY, MICROCOMPACT)
 
 class _LoadedRecord(NamedTuple):
-    kind: int  # a `RecordKind`
+    kind: int
     time: int  # `NO_TIME` if it has none
     value: Json
     message: Json
@@ -99,7 +103,7 @@ class TurnEntries:
         self._starts: dict[int, str] = {}  # the first entry of each of those
         self._compactions: dict[int, Compaction] = {}  # of those that are one
         self._results: dict[str, _ResultLocation] = {}  # by the call, if elisions name them
-        self._elides = _MICROCOMPACT in tree.index.kinds
+        self._elides = MICROCOMPACT in tree.index.kinds
         self._edits = any(kind in tree.index.kinds for kind in _EDITS)
         compactions = (turn for turn in tree.order if tree.compacts(turn))
         self._ranks = {turn: rank for rank, turn in enumerate(compactions) if turn in tree.kept}
@@ -109,14 +113,13 @@ class TurnEntries:
         members = [self._load(record) for record in self._tree.members(turn)]
         drafts = self._draft_edits(turn, members) if self._edits else []
         entries: list[Entry] = []
+        parent, last = (above.id, above.time) if above else (None, self._start)
         for body, sources in drafts or _draft_messages(members, self._tree.index.calls):
             text = "\n".join([canonical_json(source.value) for source in sources])
-            id_ = derived_id(NAME, self._session, above.id if above else "", text)
-            time = sources[0].time
-            if time == NO_TIME:
-                time = above.time if above else self._start
-            entries.append(Entry(id_, above.id if above else None, time, body))
-            above = PrecedingEntry(id_, time)
+            id_ = derived_id(NAME, self._session, parent or "", text)
+            last = last if sources[0].time == NO_TIME else sources[0].time
+            entries.append(Entry(id_, parent, last, body))
+            parent = id_
         if turn in self._needed or self._elides:
             self._remember(turn, entries)
         return entries
@@ -144,8 +147,8 @@ class TurnEntries:
         """The one body of a turn that is a compaction or a microcompaction."""
         if all(member.kind in _MESSAGES for member in members):
             return []
-        boundary = next((m for m in members if m.kind == _BOUNDARY), None)
-        summary = next((m for m in members if m.kind == _SUMMARY), None)
+        boundary = next((m for m in members if m.kind == BOUNDARY), None)
+        summary = next((m for m in members if m.kind == SUMMARY), None)
         if boundary is not None or summary is not None:
             sources = [member for member in (boundary, summary) if member]
             kept, earlier = self._kept_by(turn)
@@ -156,7 +159,7 @@ class TurnEntries:
         items = [
             (_build_elision(call, location), member)
             for member in members
-            if member.kind == _MICROCOMPACT
+            if member.kind == MICROCOMPACT
             for call in dict.fromkeys(_cleared_call_ids(member.value))
             if (location := self._results.get(call)) and self._tree.is_above(location.turn, turn)
         ]
@@ -207,12 +210,14 @@ def _build_elision(call: str, location: _ResultLocation) -> Elided:
 def _draft_messages(members: Sequence[_LoadedRecord], tool_names: CallNames) -> list[_EntryDraft]:
     """The bodies of any other turn: the reply, then each user's record."""
     drafts: list[_EntryDraft] = []
-    replies = [member for member in members if member.kind == _ASSISTANT]
+    replies = [member for member in members if member.kind == ASSISTANT]
+    if len(replies) == len(members):
+        return [(_build_reply(replies), replies)]
     if replies:
         drafts.append((_build_reply(replies), replies))
     answered: set[ToolResult] = set()
     for member in members:
-        if member.kind == _USER:
+        if member.kind == USER:
             parts = parse_parts(member.content, tool_names.get)
             # providers refuse a result that is sent twice
             parts = [part for part in parts if part not in answered] if answered else parts
