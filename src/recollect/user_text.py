@@ -74,10 +74,10 @@ def find_context(parts: Sequence[Part], *, added: bool = False) -> Context:
     """What the parts of another program's user message are if the user typed nothing of them: an
     environment block, or an aside. `added`: the program itself says that it added the message."""
     texts = [part.text for part in parts if isinstance(part, Text)]
-    if len(texts) < len(parts):
-        # what is attached, or answers a call, came from somebody
-        if not added or any(isinstance(part, ToolResult) for part in parts):
-            return ""
+    # what is attached, or answers a call, came from somebody
+    others = len(texts) < len(parts)
+    if others and (not added or any(isinstance(part, ToolResult) for part in parts)):
+        return ""
     text = texts[0] if len(texts) == 1 else "\n".join(texts)
     if not added and (not text.strip() or _is_typed(text)):
         return ""

@@ -67,7 +67,9 @@ class RecordTree:
         return turn != other and start <= starts[other] < start + sizes[turn]
 
     def compacts(self, turn: int) -> bool:
-        return self._compacts and any(self.index.kinds[member] in _COMPACTS for member in self.members(turn))
+        return self._compacts and any(
+            self.index.kinds[member] in _COMPACTS for member in self.members(turn)
+        )
 
     def first_record(self) -> int | None:
         """The number in the source of the first record of the first turn."""

@@ -4,7 +4,7 @@ of any size takes little memory: numbers for each turn, and one turn at a time."
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 from recollect.entries import Entry
@@ -17,10 +17,11 @@ from recollect.transcripts.claude_code.record_index import (
     USER,
 )
 from recollect.transcripts.claude_code.record_tree import RecordTree
-from recollect.transcripts.claude_code.turn_entries import PrecedingEntry, TurnEntries
+from recollect.transcripts.claude_code.session_comparison import SessionComparison
+from recollect.transcripts.claude_code.turn_entries import TurnEntries
+from recollect.transcripts.claude_code.turn_walk import TurnWalk, plan_runs
 from recollect.transcripts.record_source import RecordSource
-from recollect.transcripts.run_order import order_runs
-from recollect.transcripts.transcript import EntryRun
+from recollect.transcripts.transcript import EntryRun, MissingEntries
 
 _COMPACTS = (BOUNDARY, SUMMARY)
 
@@ -32,7 +33,7 @@ class SessionEntries:
         self._records, self._tree, self._session, self._start = records, tree, session, start
 
     def __iter__(self) -> Iterator[Entry]:
-        walk = _TurnWalk(self._builder(), self._tree.parents)
+        walk = TurnWalk(self._builder(), self._tree.parents)
         return (entry for turn in self._tree.order for entry in walk.visit(turn))
 
     def __len__(self) -> int:
@@ -50,57 +51,33 @@ class SessionEntries:
         return self._tree.leaf is None or self._measured[0][self._tree.leaf] > 0
 
     def find_leaf(self) -> str | None:
-        walk = _TurnWalk(self._builder(), self._tree.parents, self._tree.leaf)
+        walk = TurnWalk(self._builder(), self._tree.parents, self._tree.leaf)
         for turn in self._tree.order:
             walk.visit(turn)
         return walk.leaf.id if walk.leaf else None
 
     def load(self) -> tuple[tuple[Entry, ...], str | None]:
         """All entries, and the id of the leaf."""
-        walk = _TurnWalk(self._builder(), self._tree.parents, self._tree.leaf)
+        walk = TurnWalk(self._builder(), self._tree.parents, self._tree.leaf)
         entries = tuple(entry for turn in self._tree.order for entry in walk.visit(turn))
         return entries, walk.leaf.id if walk.leaf else None
 
     def runs(self) -> list[EntryRun]:
         counts = self._measured[0]
-        ends, parents = array("q"), array("q", self._tree.parents)
-        ends = array("q", [NONE]) * len(counts)  # the turn with the last entry so far
-        for turn in self._tree.order:
-            above = parents[turn]
-            parents[turn] = ends[above] if above != NONE else NONE
-            ends[turn] = turn if counts[turn] else parents[turn]
-        on_path = bytearray(len(counts))
-        at = NONE if self._tree.leaf is None else ends[self._tree.leaf]
-        while at != NONE:
-            on_path[at] = True
-            at = parents[at]
-        turns = array("q", (turn for turn in self._tree.order if counts[turn]))
-        walk = _TurnWalk(self._builder(), parents)
-        return [
-            EntryRun(
-                starts_path=bool(on_path[run[0]]) and parents[run[0]] == NONE,
-                entries=self._weigh(walk, run),
-            )
-            for run in order_runs(turns, parents, on_path)
-        ]
+        return plan_runs(self._builder(), counts, array("q", [0]) * len(counts), {})
+
+    def compare(self, is_held: Callable[[str], bool]) -> MissingEntries:
+        return SessionComparison(self._builder(), is_held)
 
     def _builder(self) -> TurnEntries:
         return TurnEntries(self._records, self._tree, self._session, self._start)
-
-    def _weigh(self, walk: _TurnWalk, turns: Sequence[int]) -> Iterator[tuple[Entry, int]]:
-        numbers, size_of = self._tree.index.numbers, self._records.size
-        for turn in turns:
-            size = sum([size_of(numbers[member]) for member in self._tree.members(turn)])
-            for entry in walk.visit(turn):
-                yield entry, size
-                size = 0
 
     @cached_property
     def _measured(self) -> tuple[array[int], int]:
         """The number of entries of each turn, and the latest time of any."""
         if self._tree.index.is_plain:
             return self._measure_plainly()
-        walk, latest = _TurnWalk(self._builder(), self._tree.parents), list[int]()
+        walk, latest = TurnWalk(self._builder(), self._tree.parents), list[int]()
         counts = array("q", [0]) * len(self._tree)
         for turn in self._tree.order:
             entries = walk.visit(turn)
@@ -132,35 +109,3 @@ class SessionEntries:
                 return found[:1]
         replies = [member for member in members if kinds[member] == ASSISTANT]
         return replies[:1] + [member for member in members if kinds[member] == USER]
-
-
-class _TurnWalk:
-    """Visits turns, parents first, and remembers the last entry of those that others follow."""
-
-    def __init__(
-        self, builder: TurnEntries, parents: Sequence[int], leaf: int | None = None
-    ) -> None:
-        self._builder, self._parents, self._leaf = builder, parents, leaf
-        self._ends: dict[int, PrecedingEntry | None] = {}
-        self._awaited = array("q", [0]) * len(parents)  # the turns that are still to follow each
-        for parent in parents:
-            if parent != NONE:
-                self._awaited[parent] += 1
-        self.leaf: PrecedingEntry | None = None
-
-    def visit(self, turn: int) -> list[Entry]:
-        parent, end = self._parents[turn], None
-        if parent != NONE:
-            end = self._ends[parent]
-            self._awaited[parent] -= 1
-            if not self._awaited[parent]:
-                del self._ends[parent]
-        entries = self._builder.build(turn, end)
-        if self._awaited[turn] or turn == self._leaf:
-            if entries:
-                end = PrecedingEntry(entries[-1].id, entries[-1].time)
-            if self._awaited[turn]:
-                self._ends[turn] = end
-            if turn == self._leaf:
-                self.leaf = end
-        return entries

@@ -64,6 +64,7 @@ _UNSAFE = re.compile(r"[^\w.:-]+")  # in names that a placeholder shows
 _MESSAGES = (USER, ASSISTANT)
 _EDITS = (BOUNDARY, SUMMARY, MICROCOMPACT)
 
+
 class _LoadedRecord(NamedTuple):
     kind: int
     time: int  # `NO_TIME` if it has none
@@ -98,7 +99,7 @@ class TurnEntries:
     """Makes the entries of turns; each turn after those above it."""
 
     def __init__(self, records: RecordSource, tree: RecordTree, session: str, start: int) -> None:
-        self._records, self._tree, self._session, self._start = records, tree, session, start
+        self._records, self.tree, self._session, self._start = records, tree, session, start
         self._needed = frozenset(tree.kept.values())  # turns that a compaction names
         self._starts: dict[int, str] = {}  # the first entry of each of those
         self._compactions: dict[int, Compaction] = {}  # of those that are one
@@ -110,11 +111,11 @@ class TurnEntries:
 
     def build(self, turn: int, above: PrecedingEntry | None) -> list[Entry]:
         """`above`: the last entry of the turn above it."""
-        members = [self._load(record) for record in self._tree.members(turn)]
+        members = [self._load(record) for record in self.tree.members(turn)]
         drafts = self._draft_edits(turn, members) if self._edits else []
         entries: list[Entry] = []
         parent, last = (above.id, above.time) if above else (None, self._start)
-        for body, sources in drafts or _draft_messages(members, self._tree.index.calls):
+        for body, sources in drafts or _draft_messages(members, self.tree.index.calls):
             text = "\n".join([canonical_json(source.value) for source in sources])
             id_ = derived_id(NAME, self._session, parent or "", text)
             last = last if sources[0].time == NO_TIME else sources[0].time
@@ -124,8 +125,13 @@ class TurnEntries:
             self._remember(turn, entries)
         return entries
 
+    def size(self, turn: int) -> int:
+        """The bytes of its records in the file, roughly."""
+        size_of, numbers = self._records.size, self.tree.index.numbers
+        return sum([size_of(numbers[record]) for record in self.tree.members(turn)])
+
     def _load(self, record: int) -> _LoadedRecord:
-        index = self._tree.index
+        index = self.tree.index
         value = self._records.load(index.numbers[record])
         message = object_or_empty(value.get("message"))
         return _LoadedRecord(index.kinds[record], index.times[record], value, message)
@@ -161,7 +167,7 @@ class TurnEntries:
             for member in members
             if member.kind == MICROCOMPACT
             for call in dict.fromkeys(_cleared_call_ids(member.value))
-            if (location := self._results.get(call)) and self._tree.is_above(location.turn, turn)
+            if (location := self._results.get(call)) and self.tree.is_above(location.turn, turn)
         ]
         if not items:
             return []
@@ -172,7 +178,7 @@ class TurnEntries:
         """The first entry that a compaction keeps. If that is an earlier compaction, also its
         snapshot and what it kept: only the newest snapshot is shown, so that one has to hold
         both."""
-        kept = self._tree.kept.get(turn)
+        kept = self.tree.kept.get(turn)
         if kept is None:
             return None, ""
         earlier = self._compactions.get(kept)
