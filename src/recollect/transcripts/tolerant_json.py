@@ -301,19 +301,20 @@ class RecordFinder:
 
 def parse_plain_line(line: bytes) -> Json | None:
     """The object that a line is, in a tenth of the time; None if it is anything else, or if JSON
-    does not allow something in it that is read nevertheless, or if it takes more to know whether a
-    key is there twice: after two backslashes, it cannot be seen whether a quote ends a string."""
+    does not allow something in it that is read nevertheless, or if a key is there twice, or if it
+    takes more to know that: after two backslashes, it cannot be seen whether a quote ends a string.
+    """
     value = parse_again(line)
     if value is None:
         return None
-    keys, containers = _count_containers(value)
-    written = line.count(b'":')  # of keys, and of quotes in strings
+    quotes = line.count(b'"')
     if b"\\" in line:
         if b'\\\\"' in line:
             return None
-        written -= line.count(b'\\":')
+        quotes -= line.count(b'\\"')
+    strings, containers = _count_strings(value)
     is_too_deep = containers > DEPTH_LIMIT and too_deep(value, DEPTH_LIMIT)
-    return value if written == keys and not is_too_deep else None
+    return value if quotes == 2 * strings and not is_too_deep else None
 
 
 def parse_again(line: bytes) -> Json | None:
@@ -326,16 +327,18 @@ def parse_again(line: bytes) -> Json | None:
     return value if type(value) is dict else None
 
 
-def _count_containers(value: Json) -> tuple[int, int]:
-    """The keys of all objects in a value, and the objects and lists."""
-    keys, found = 0, list[Any]([value])
+def _count_strings(value: Json) -> tuple[int, int]:
+    """The keys and texts in a value, of which each takes two quotes; and the objects and lists."""
+    strings, found = 0, list[Any]([value])
     for each in found:
         inner = each
         if type(each) is dict:
-            keys += len(each)
+            strings += len(each)
             inner = each.values()
-        found += [item for item in inner if type(item) is dict or type(item) is list]
-    return keys, len(found)
+        others = [item for item in inner if type(item) is not str]
+        strings += len(inner) - len(others)
+        found += [item for item in others if type(item) is dict or type(item) is list]
+    return strings, len(found)
 
 
 def _brackets(text: str, start: int, end: int) -> int:
