@@ -266,7 +266,7 @@ def encode(body: Body) -> bytes:
         data = _encoder.encode(body)
     except UnicodeEncodeError:
         return _dump(_lower(msgspec.to_builtins(body)))
-    if b'"$extra":' in data or b':"$unknown"' in data:
+    if b'"$' in data and (b'"$extra":' in data or b':"$unknown"' in data):
         return _dump(_lower(msgspec.to_builtins(body)))
     return data
 

@@ -44,6 +44,7 @@ _ENVIRONMENT = re.compile(
 )
 # An editor's state before a prompt: everything up to the heading is the editor's.
 _EDITOR_STATE, _PROMPT_HEADING = "# Context from my IDE setup:", "\n## My request for "
+_BEGINNINGS = (*_NOTICES, _EDITOR_STATE)
 _POINTER = re.compile(r"(?<![\w/.-])(?:#\d{1,9}|[\w/.-]*\w[-_/.#]\w[\w/.-]*)")
 _MAX_POINTERS = 40
 _REPLIES = ("the user said:\n", "the user provided the following reason for the rejection:")
@@ -72,14 +73,23 @@ def find_command(message: Message) -> str:
 def find_context(parts: Sequence[Part], *, added: bool = False) -> Context:
     """What the parts of another program's user message are if the user typed nothing of them: an
     environment block, or an aside. `added`: the program itself says that it added the message."""
-    if not added and not all(isinstance(part, Text) for part in parts):
-        return ""  # what is attached, or answers a call, came from somebody
-    if any(isinstance(part, ToolResult) for part in parts):
+    texts = [part.text for part in parts if isinstance(part, Text)]
+    # what is attached, or answers a call, came from somebody
+    others = len(texts) < len(parts)
+    if others and (not added or any(isinstance(part, ToolResult) for part in parts)):
         return ""
-    text = "\n".join(part.text for part in parts if isinstance(part, Text))
-    if not added and (not text.strip() or strip_added_text(text)):
+    text = texts[0] if len(texts) == 1 else "\n".join(texts)
+    if not added and (not text.strip() or _is_typed(text)):
         return ""
     return "initial" if begins_with_environment(text) else "aside"
+
+
+def _is_typed(text: str) -> bool:
+    """Whether `strip_added_text` leaves anything, which can mostly be seen from the beginning."""
+    start = text.lstrip()
+    if start[:1].isprintable() and start and "<" not in text and not start.startswith(_BEGINNINGS):
+        return True
+    return bool(strip_added_text(text))
 
 
 def begins_with_environment(text: str) -> bool:
@@ -97,7 +107,7 @@ def strip_added_text(text: str) -> str:
     """A user message's text without a harness's additions."""
     if text.lstrip().startswith(_NOTICES):
         return ""
-    if command := _COMMAND.search(text[:2000]):
+    if "<" in text and (command := _COMMAND.search(text[:2000])):
         _, _, words = text.partition("<command-args>")
         words = words.partition("</command-args>")[0].strip()
         return clean(f"{command[1]} {words}") if words else ""

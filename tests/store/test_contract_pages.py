@@ -71,3 +71,32 @@ def test_a_page_of_something_unknown_is_refused(play: Play[None]) -> None:
                 await store.page(session.id, start=start, limit=limit)
 
     play(story)
+
+
+def test_pages_of_a_tree_are_the_tree_whatever_their_size(play: Play[None]) -> None:
+    async def story(store: Store) -> None:
+        await twisted(store)
+        for session in await store.sessions():
+            tree = await store.tree(session.id)
+            for limit in (1, 2, 5, len(tree), 1_000):
+                found: list[Entry] = []
+                while page := await store.tree_page(
+                    session.id, limit=limit, after=found[-1].id if found else None
+                ):
+                    assert len(page) <= limit
+                    found += page
+                assert tuple(found) == tree
+
+    play(story)
+
+
+def test_a_page_of_a_tree_follows_an_entry_of_the_session(play: Play[None]) -> None:
+    async def story(store: Store) -> None:
+        session = await store.create()
+        assert await store.tree_page(session.id, limit=5) == ()
+        with pytest.raises(UnknownEntry):
+            await store.tree_page(session.id, limit=5, after="0" * 32)
+        with pytest.raises(UnknownSession):
+            await store.tree_page("0" * 32, limit=5)
+
+    play(story)

@@ -176,6 +176,12 @@ class Store(Protocol):
         """Every entry ever appended to the session, on all branches, parents first."""
         ...
 
+    async def tree_page(
+        self, session: str, *, limit: int, after: str | None = None
+    ) -> tuple[Entry, ...]:
+        """The next `limit` entries of `tree` after this one: for a session of any size."""
+        ...
+
     async def rewind(self, session: str, to: str | None, *, head: str | None = ...) -> SessionInfo:
         """Move the head to another entry of this session; nothing is deleted."""
         ...

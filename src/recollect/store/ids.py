@@ -10,13 +10,13 @@ import time
 from recollect.errors import BadInput
 
 LAST = "last"  # stands for the id of the project's most recently used session
-_VARIANT = "89ab"
 # Ids must be unique, not secret: a generator seeded by the system takes a tenth of the time that a
 # system call for each id does.
 _random = random.Random()
 os.register_at_fork(after_in_child=_random.seed)
 MAX_OWNER = 200  # characters
 _DIGITS = "0123456789abcdef"
+_VARIANTS = {digit: "89ab"[int(digit, 16) & 3] for digit in _DIGITS}
 
 
 def now() -> int:
@@ -35,10 +35,9 @@ def new_id() -> str:
 
 def derived_id(*source: str) -> str:
     """Always the same id for the same source, so that importing twice adds nothing. A UUIDv8."""
-    joined = "".join(f"{len(part)}:{part}" for part in source).encode("utf-8", "surrogatepass")
+    joined = "".join([f"{len(part)}:{part}" for part in source]).encode("utf-8", "surrogatepass")
     digest = hashlib.blake2b(joined, digest_size=16, person=b"recollect-id").hexdigest()
-    variant = _VARIANT[int(digest[16], 16) & 3]
-    return f"{digest[:12]}8{digest[13:16]}{variant}{digest[17:]}"
+    return f"{digest[:12]}8{digest[13:16]}{_VARIANTS[digest[16]]}{digest[17:]}"
 
 
 def is_prefix(text: str) -> bool:

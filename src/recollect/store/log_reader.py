@@ -33,6 +33,7 @@ _RANGE = (
     "SELECT key, id, time, hash, body FROM entries WHERE key > ? AND key <= ?"
     " ORDER BY key DESC LIMIT ?"
 )
+_RANGE_UP = _RANGE.replace("DESC", "ASC")
 QUARANTINED = "[this entry was damaged and is in quarantine; `recollect doctor` shows more]"
 UNREADABLE = "[this entry is damaged; `recollect doctor` shows more]"
 _NO_LIMIT = -1
@@ -102,6 +103,21 @@ class LogReader:
         """Every entry written in a segment, whether or not a path still includes it."""
         rows = list(self.db.execute(_RANGE, (*segment_bounds(segment), _NO_LIMIT)))[::-1]
         return self.verify(rows, self._row(self.base(segment)), mark=mark) if rows else ()
+
+    def tree_page(self, session: int, after: int, limit: int) -> tuple[Entry, ...]:
+        """Entries that a session wrote after this key."""
+        query = "SELECT line FROM lines WHERE session = ? AND line >= ? ORDER BY line"
+        entries: tuple[Entry, ...] = ()
+        for (segment,) in list(self.db.execute(query, (session, after >> SEGMENT_BITS))):
+            floor, top = segment_bounds(segment)
+            floor = max(floor, after)
+            rows = list(self.db.execute(_RANGE_UP, (floor, top, limit - len(entries))))
+            if rows:
+                before = self._row(floor if floor & SEGMENT_MASK else self.base(segment))
+                entries += self.verify(rows, before, mark=False)
+            if len(entries) == limit:
+                break
+        return entries
 
     def _window(
         self, head: int, last: int | None, since: int | None

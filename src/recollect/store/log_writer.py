@@ -155,7 +155,9 @@ class LogWriter(LogReader):
             stored.append((key, raw_id, time, previous, pack(json, moved=bool(moved))))
             entries.append(Entry(entry_id, parent, time, body))
             parent = entry_id
-            if len(json) <= MAX_FRESH_BYTES and len(self.fresh) < MAX_FRESH_BODIES:
+            # a body with long strings, which are in blobs, is larger than its JSON
+            is_small = len(json) <= MAX_FRESH_BYTES and not moved
+            if is_small and len(self.fresh) < MAX_FRESH_BODIES:
                 self.fresh[key] = body
             for digest, data in moved.items():
                 self.put(digest, data)

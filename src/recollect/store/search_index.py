@@ -51,7 +51,7 @@ def _index_segment(writer: LogWriter, segment: int, room: int) -> int:
     found = list(db.execute(query, (floor + done, top, room)))
     texts = ((key, _index_text(writer, key, body)) for key, body in found)
     insert = "INSERT INTO search(rowid, text) VALUES (?, ?)"
-    db.executemany(insert, [pair for pair in texts if pair[1]])
+    db.executemany(insert, (pair for pair in texts if pair[1]))  # one text in memory at a time
     if found:
         reached = found[-1][0] & SEGMENT_MASK
         db.execute("UPDATE lines SET indexed = ? WHERE line = ?", (reached, segment))

@@ -273,6 +273,16 @@ class SqliteStore:
 
         return await self._read(read)
 
+    async def tree_page(
+        self, session: str, *, limit: int, after: str | None = None
+    ) -> tuple[Entry, ...]:
+        def read(reader: LogReader) -> tuple[Entry, ...]:
+            db, number = reader.db, session_rows.session_number(reader.db, session)
+            key = session_rows.key_in_session(db, number, session, after) if after else 0
+            return reader.tree_page(number, key, limit)
+
+        return await self._read(read)
+
     async def draft(
         self,
         session: str,

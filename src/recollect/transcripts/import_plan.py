@@ -12,7 +12,8 @@ the file's past was changed, the head stays and the file's version becomes a bra
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from hashlib import blake2b
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -21,7 +22,8 @@ from recollect.store.ids import derived_id, is_id
 from recollect.transcripts.record_format import get_tag, original_id, rename_entries
 from recollect.transcripts.transcript import Transcript
 
-_CANDIDATES = 50  # entries of the same millisecond that are compared
+CANDIDATES = 50  # entries of the same millisecond that are compared
+Course: TypeAlias = Literal["append", "follow", "branch", "none"]
 
 
 class AppendRun(NamedTuple):
@@ -34,7 +36,7 @@ class ImportPlan(NamedTuple):
     head stays; `none` when nothing is new on the way to the file's leaf."""
 
     runs: tuple[AppendRun, ...]
-    course: Literal["append", "follow", "branch", "none"]
+    course: Course
     end: str | None = None  # the last new entry on the way to the file's leaf
     displaced: int = 0  # entries of ours that the file's version leaves behind
 
@@ -221,7 +223,7 @@ def _accounts_for(transcript: Transcript, tail: Sequence[Entry], main: set[str])
         joined = "joined" in get_tag(transcript.format, entry.body)
         if entry.id in theirs or joined or is_bookkeeping(transcript, entry):
             continue
-        candidates = later.get(entry.time, ())[:_CANDIDATES]
+        candidates = later.get(entry.time, ())[:CANDIDATES]
         if not any(_continues(entry.body, body) for body in candidates):
             return False
     return True
@@ -229,8 +231,40 @@ def _accounts_for(transcript: Transcript, tail: Sequence[Entry], main: set[str])
 
 def _continues(before: Body, now: Body) -> bool:
     """Whether a message is a later state of another: it has all of that one, and perhaps more."""
-    if not isinstance(before, Message) or not isinstance(now, Message):
-        return type(before) is type(now)
-    calls = [{p.id for p in message.parts if isinstance(p, ToolCall)} for message in (before, now)]
-    texts = ["".join(p.text for p in m.parts if isinstance(p, Text)) for m in (before, now)]
-    return before.role == now.role and calls[0] <= calls[1] and texts[1].startswith(texts[0])
+    return EarlierState.of(before).is_continued_by(now)
+
+
+class EarlierState(NamedTuple):
+    """What is needed of a body, and no more, to tell a later state of it."""
+
+    kind: type[Body]
+    role: str = ""
+    calls: frozenset[str] = frozenset()
+    length: int = 0  # of the text
+    digest: bytes = b""
+
+    @classmethod
+    def of(cls, body: Body) -> EarlierState:
+        if not isinstance(body, Message):
+            return cls(type(body))
+        text = _text_of(body)
+        return cls(Message, body.role, _calls_of(body), len(text), _digest(text))
+
+    def is_continued_by(self, now: Body) -> bool:
+        """Whether a message has all of this one, and perhaps more."""
+        if self.kind is not Message or not isinstance(now, Message):
+            return self.kind is type(now)
+        begins_alike = _digest(_text_of(now)[: self.length]) == self.digest
+        return self.role == now.role and self.calls <= _calls_of(now) and begins_alike
+
+
+def _text_of(message: Message) -> str:
+    return "".join([part.text for part in message.parts if isinstance(part, Text)])
+
+
+def _calls_of(message: Message) -> frozenset[str]:
+    return frozenset([part.id for part in message.parts if isinstance(part, ToolCall)])
+
+
+def _digest(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=32).digest()

@@ -6,9 +6,13 @@ import base64
 import json
 from typing import Any, TypeAlias
 
+import msgspec
+
 from recollect.codecs.foreign_json import read_count
 
 Json: TypeAlias = dict[str, Any]
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode
+_NOT_FLAT = frozenset({dict, list, float})
 _CANONICAL = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
 
 
@@ -62,4 +66,19 @@ def decode_base64(value: object) -> bytes | None:
 
 def canonical_json(value: Json) -> str:
     """The same text for the same value; ids are derived from it, so it must never change."""
-    return _CANONICAL(value)
+    if _has_floats(value):  # 1e16 is 1e+16 in Python
+        return _CANONICAL(value)
+    try:
+        return _encode_sorted(value).decode()
+    except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError):
+        return _CANONICAL(value)  # lone surrogates
+
+
+def _has_floats(value: Json) -> bool:
+    found: list[Any] = [value]
+    for each in found:
+        if type(each) is float:
+            return True
+        inner = each.values() if type(each) is dict else each
+        found += [item for item in inner if type(item) in _NOT_FLAT]
+    return False

@@ -7,7 +7,7 @@ of somebody else, whatever ids it claims.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
@@ -17,6 +17,7 @@ from recollect.transcripts.record_format import rename_entries, rename_entry
 from recollect.transcripts.transcript import (
     EntryRun,
     EntryStream,
+    MissingEntries,
     Transcript,
     TranscriptBundle,
 )
@@ -79,13 +80,37 @@ class _OwnedEntries:
         return tuple(map(self._rename, entries)), leaf and _own_id(leaf, self._owner)
 
     def runs(self) -> list[EntryRun]:
-        return [
-            EntryRun(run.starts_path, ((self._rename(entry), size) for entry, size in run.entries))
-            for run in self._stream.runs()
-        ]
+        return _rename_runs(self._stream.runs(), self._rename)
+
+    def compare(self, is_held: Callable[[str], bool]) -> MissingEntries:
+        found = self._stream.compare(lambda id_: is_held(_own_id(id_, self._owner)))
+        return _OwnedMissing(found, self._owner, self._rename)
 
     def _rename(self, entry: Entry) -> Entry:
         return rename_entry(entry, lambda id_: _own_id(id_, self._owner))
+
+
+class _OwnedMissing:
+    """Those of them that a session lacks."""
+
+    def __init__(self, found: MissingEntries, owner: str, rename: Callable[[Entry], Entry]) -> None:
+        self._found, self._rename = found, rename
+        self.held, self.count, self.is_closed = found.held, found.count, found.is_closed
+        self.fork = found.fork and _own_id(found.fork, owner)
+        self.leaf = found.leaf and _own_id(found.leaf, owner)
+
+    def runs(self) -> list[EntryRun]:
+        return _rename_runs(self._found.runs(), self._rename)
+
+    def main(self) -> Iterator[Entry]:
+        return map(self._rename, self._found.main())
+
+
+def _rename_runs(runs: Iterable[EntryRun], rename: Callable[[Entry], Entry]) -> list[EntryRun]:
+    return [
+        EntryRun(run.starts_path, ((rename(entry), size) for entry, size in run.entries))
+        for run in runs
+    ]
 
 
 def _relink(note: Note, sessions: dict[str, str]) -> Note:

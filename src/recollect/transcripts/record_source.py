@@ -19,7 +19,7 @@ from recollect.errors import CannotImport
 from recollect.text import format_size
 from recollect.transcripts.json_values import Json
 from recollect.transcripts.source_file import SourceFile
-from recollect.transcripts.tolerant_json import RecordFinder, parse_plain_object
+from recollect.transcripts.tolerant_json import RecordFinder, parse_again, parse_plain_line
 from recollect.transcripts.transcript import ImportProblem
 
 RECORDS_LIMIT = 2_000_000_000  # bytes of all records of a format that needs them at once
@@ -111,12 +111,17 @@ class LineRecords:
                 skipped = f"the limit is {format_size(self._limit)}, so it was left out"
                 finder.report(number, f"a line of {format_size(line)}; {skipped}")
                 continue
+            plain = parse_plain_line(line)
+            if plain is not None:
+                self._note(number, at, len(line))
+                yield number, plain
+                continue
             text, error = _decode_line(line)
             if error is not None and not is_told:
                 where = f"from byte {error.start} of the line"
                 finder.report(number, f"bytes that are not UTF-8, {where}; read as U+FFFD")
                 is_told = True
-            whole = finder.read_whole(text, number) if text else None
+            whole = finder.read_odd(text, number) if text else None
             if whole is not None:
                 self._note(number, at, len(line))
                 yield number, whole
@@ -138,9 +143,10 @@ class LineRecords:
             self._spool.seek(-at)
             value: Json = marshal.loads(self._spool.read(size))  # noqa: S302 - written by ourselves
             return value
-        text = _decode_line(self._read(at, size))[0]
-        found = parse_plain_object(text)
-        found = self._again.read_whole(text, 1) if found is None else found
+        line = self._read(at, size)
+        found = parse_again(line)
+        if found is None:
+            found = self._again.read_odd(_decode_line(line)[0], 1)
         if found is None:
             raise self._file.changed()
         return found

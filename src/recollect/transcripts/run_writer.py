@@ -4,13 +4,13 @@ completes one that was interrupted."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 
 from recollect.entries import Entry
 from recollect.store.contract import SessionInfo, Store
 from recollect.transcripts.import_plan import describe_session
-from recollect.transcripts.transcript import Transcript
+from recollect.transcripts.transcript import EntryRun, Transcript
 
 _BATCH_ENTRIES = 1_000  # of one append
 _BATCH_BYTES = 8_000_000  # of the file
@@ -57,10 +57,17 @@ def stream_runs(
     and notes after the entries on the way to the leaf."""
     stream, time = transcript.stream, transcript.updated
     assert stream is not None
-    first = [] if source is None else [(source, 0)]
-    last = [(Entry(id_, None, time, body), 0) for id_, body in describe_session(transcript, {})]
-    found = stream.runs()
-    runs = [chain(first, run.entries) if run.starts_path else run.entries for run in found]
+    first = [] if source is None else [source]
+    last = [Entry(id_, None, time, body) for id_, body in describe_session(transcript, {})]
+    return frame_runs(stream.runs(), first, last), len(first) + len(stream) + len(last)
+
+
+def frame_runs(
+    found: Sequence[EntryRun], first: Sequence[Entry], last: Sequence[Entry]
+) -> list[Iterator[tuple[Entry, int]]]:
+    """The runs with these entries before and after those on the way to the leaf."""
+    before, after = ([(entry, 0) for entry in entries] for entries in (first, last))
+    runs = [chain(before, run.entries) if run.starts_path else run.entries for run in found]
     if not any(run.starts_path for run in found):
-        runs.append(iter(first))
-    return [*runs[:-1], chain(runs[-1], last)], len(first) + len(stream) + len(last)
+        runs.append(iter(before))
+    return [*runs[:-1], chain(runs[-1], after)]

@@ -31,6 +31,7 @@ from recollect.transcripts.find_session import refuse_trashed
 from recollect.transcripts.format_table import read_bundle
 from recollect.transcripts.gemini_cli.project_folder import hash_path
 from recollect.transcripts.import_plan import (
+    Course,
     ImportPlan,
     describe_session,
     is_bookkeeping,
@@ -38,10 +39,16 @@ from recollect.transcripts.import_plan import (
     shares_history,
 )
 from recollect.transcripts.import_result import FindProject, ImportProgress, ImportResult
+from recollect.transcripts.missing_import import append_missing, read_contents
 from recollect.transcripts.original_files import derive_source_id, store_original
 from recollect.transcripts.owned_import import scope_to_owner
 from recollect.transcripts.run_writer import RunWriter, stream_runs
-from recollect.transcripts.transcript import Transcript, TranscriptFile, path_to
+from recollect.transcripts.transcript import (
+    Transcript,
+    TranscriptBundle,
+    TranscriptFile,
+    path_to,
+)
 
 _ATTEMPTS = 5  # when another process writes to the same session meanwhile
 
@@ -58,8 +65,19 @@ async def import_file(
     names none). `progress` is called with the bytes and entries written, and their total. With an
     `owner`, the session is that owner's own, whoever imported the file before."""
     bundle = await asyncio.to_thread(read_bundle, Path(path))
-    if owner:
-        bundle = scope_to_owner(bundle, owner)
+    bundle = scope_to_owner(bundle, owner) if owner else bundle
+    return await import_bundle(store, bundle, project=project, progress=progress, owner=owner)
+
+
+async def import_bundle(
+    store: Store,
+    bundle: TranscriptBundle,
+    *,
+    project: FindProject = lambda _folder: None,
+    progress: ImportProgress = lambda _done, _total: None,
+    owner: str = "",
+) -> ImportResult:
+    """Import what was read from a file."""
     warnings, subagents = list(bundle.warnings), []
     # they come first, so that no session ever names one that is missing
     for file in bundle.subagents:
@@ -89,6 +107,8 @@ async def _import_one(
             if file.transcript.stream is not None and await _is_known(store, file.transcript):
                 if await _is_complete(store, file):
                     return _describe_result(file, file.transcript.session, 0, file.transcript.count)
+                if done := await _append_missing(store, file, project, progress):
+                    return done
                 whole = await asyncio.to_thread(file.transcript.with_entries)
                 file = file._replace(transcript=whole)
             found = await _open_session(store, file.transcript, project, owner)
@@ -199,7 +219,8 @@ async def _append_new(
     progress(total, total)
     already = len(transcript.entries) - sum(not is_bookkeeping(transcript, e) for e in plan.new)
     result = _describe_result(file, session.id, len(plan.new), already)
-    return msgspec.structs.replace(result, warnings=_warnings(session, plan))
+    warnings = _warnings(session, plan.course, plan.displaced)
+    return msgspec.structs.replace(result, warnings=warnings)
 
 
 async def _append_stream(
@@ -216,6 +237,29 @@ async def _append_stream(
         await writer.write(run, follows=number == len(runs))
     progress(total, total)
     return _describe_result(file, session.id, new, 0)
+
+
+async def _append_missing(
+    store: Store, file: TranscriptFile, find_project: FindProject, progress: ImportProgress
+) -> ImportResult | None:
+    """Append what a session lacks of a file, making the entries as they are needed. None if it may
+    be another session, or is a fork, or holds entries without their parents: those are rare."""
+    transcript = file.transcript
+    info = await refuse_trashed(store, await store.session(transcript.session))
+    if transcript.stream is None or info.forked_from is not None:
+        return None
+    contents = await read_contents(store, transcript, info)
+    missing = await asyncio.to_thread(transcript.stream.compare, contents.ids.find)
+    if not missing.is_closed:
+        return None
+    if not missing.held:
+        project = find_project(await _find_folder(store, transcript, find_project))
+        if project is not None and project.path != info.project:
+            return None
+    done = await append_missing(store, file, contents, missing, progress)
+    result = _describe_result(file, info.id, done.added, missing.held)
+    warnings = _warnings(info, done.course, done.displaced)
+    return msgspec.structs.replace(result, warnings=warnings)
 
 
 def _describe_result(file: TranscriptFile, session: str, added: int, already: int) -> ImportResult:
@@ -241,16 +285,16 @@ async def _carry_out(
         await store.rewind(session.id, plan.end, head=writer.head)
 
 
-def _warnings(session: SessionInfo, plan: ImportPlan) -> tuple[str, ...]:
+def _warnings(session: SessionInfo, course: Course, displaced: int) -> tuple[str, ...]:
     warnings = []
-    if plan.course == "branch":
+    if course == "branch":
         warnings.append(
             "the session here and the file have diverged: what is new in the file was added as a "
             f"branch, and the session stays where it was ({session.head})"
         )
-    elif plan.course == "follow" and plan.displaced:
+    elif course == "follow" and displaced:
         warnings.append(
-            f"{plan.displaced} entries were replaced by a later state of the file; "
+            f"{displaced} entries were replaced by a later state of the file; "
             "they remain as a branch"
         )
     return tuple(warnings)

@@ -33,7 +33,6 @@ _PAIR = re.compile(r'"(\w{1,40})"\s*:\s*"([^"\\\n]{0,400})"')
 HEADER_LIMIT = 65_536
 _SHOWN_CHARACTERS = 60
 _decode_strictly = msgspec.json.Decoder().decode
-_encode_again = msgspec.json.Encoder().encode
 _RECURSION_COST = 100_000  # in characters: the time Python needs to notice that it is too deep
 
 
@@ -198,9 +197,11 @@ class RecordFinder:
 
     def read_whole(self, text: str, number: int) -> Json | None:
         """The object that a line is; None if it is anything else."""
-        plain = parse_plain_object(text)
-        if plain is not None and _has_each_key_once(plain, text):
-            return None if self._is_too_deep(plain, text) else plain
+        plain = parse_plain_line(text.encode("utf-8", "surrogatepass"))
+        return self.read_odd(text, number) if plain is None else plain
+
+    def read_odd(self, text: str, number: int) -> Json | None:
+        """The same of a line that `parse_plain_line` does not vouch for."""
         try:
             value, end = self._scan(text, 0)
             is_whole = type(value) is dict and (end == len(text) or text[end:] == "\r")
@@ -298,24 +299,46 @@ class RecordFinder:
         self._odd.clear()
 
 
-def parse_plain_object(text: str) -> Json | None:
+def parse_plain_line(line: bytes) -> Json | None:
     """The object that a line is, in a tenth of the time; None if it is anything else, or if JSON
-    does not allow something in it that is read nevertheless. Of a key that is there twice, the last
-    value counts."""
+    does not allow something in it that is read nevertheless, or if a key is there twice, or if it
+    takes more to know that: after two backslashes, it cannot be seen whether a quote ends a string.
+    """
+    value = parse_again(line)
+    if value is None:
+        return None
+    quotes = line.count(b'"')
+    if b"\\" in line:
+        if b'\\\\"' in line:
+            return None
+        quotes -= line.count(b'\\"')
+    strings, containers = _count_strings(value)
+    is_too_deep = containers > DEPTH_LIMIT and too_deep(value, DEPTH_LIMIT)
+    return value if quotes == 2 * strings and not is_too_deep else None
+
+
+def parse_again(line: bytes) -> Json | None:
+    """The object that `parse_plain_line` found in this line; of any other line perhaps None. Of a
+    key that is there twice, the last value counts."""
     try:
-        value = _decode_strictly(text)
+        value = _decode_strictly(line)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
     return value if type(value) is dict else None
 
 
-def _has_each_key_once(value: Json, text: str) -> bool:
-    """By the number of keys in the text and in what was read of it. False also where it would take
-    more to know: whether a quote ends a string cannot be seen after two backslashes."""
-    if '\\\\"' in text:
-        return False
-    written = _encode_again(value)
-    return text.count('":') - text.count('\\":') == written.count(b'":') - written.count(b'\\":')
+def _count_strings(value: Json) -> tuple[int, int]:
+    """The keys and texts in a value, of which each takes two quotes; and the objects and lists."""
+    strings, found = 0, list[Any]([value])
+    for each in found:
+        inner = each
+        if type(each) is dict:
+            strings += len(each)
+            inner = each.values()
+        others = [item for item in inner if type(item) is not str]
+        strings += len(inner) - len(others)
+        found += [item for item in others if type(item) is dict or type(item) is list]
+    return strings, len(found)
 
 
 def _brackets(text: str, start: int, end: int) -> int:

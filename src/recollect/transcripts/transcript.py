@@ -44,7 +44,7 @@ class SubagentInfo(msgspec.Struct, frozen=True):
 class EntryRun(NamedTuple):
     """Entries that follow each other, each with the bytes of the file that it takes, roughly."""
 
-    starts_path: bool  # whether the first is the root of the path to the leaf
+    starts_path: bool  # whether the first is the first one on the way to the leaf
     entries: Iterator[tuple[Entry, int]]
 
 
@@ -73,6 +73,29 @@ class EntryStream(Protocol):
     def runs(self) -> list[EntryRun]:
         """In the order in which a session that has none of them gets them, one run after the other;
         the last one ends with the leaf."""
+        ...
+
+    def compare(self, is_held: Callable[[str], bool]) -> MissingEntries:
+        """What a session lacks that has some of the entries."""
+        ...
+
+
+class MissingEntries(Protocol):
+    """The entries of a stream that a session lacks."""
+
+    held: int  # how many it has
+    count: int  # how many it lacks
+    is_closed: bool  # whether it has the parents of all that it has; else nothing else holds
+    fork: str | None  # the last entry on the way to the leaf that it has
+    leaf: str | None
+
+    def runs(self) -> list[EntryRun]:
+        """In the order in which they are appended, without those that it has; if the leaf is
+        missing, the last run ends with it, and one run `starts_path`: it follows `fork`."""
+        ...
+
+    def main(self) -> Iterator[Entry]:
+        """All entries on the way to the leaf."""
         ...
 
 

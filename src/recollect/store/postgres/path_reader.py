@@ -93,15 +93,24 @@ async def _read_run(
 
 
 async def read_segment(
-    db: Connection, tree: bytes, segment: int, *, mark: bool
+    db: Connection,
+    tree: bytes,
+    segment: int,
+    *,
+    mark: bool,
+    after: int = 0,
+    limit: int | None = None,
 ) -> tuple[Entry, ...]:
-    """Every entry written in a segment, whether or not a path still includes it."""
+    """Every entry written in a segment, whether or not a path still includes it; of those `after`
+    a number, and at most `limit`."""
     query = "SELECT max(n) FROM entries WHERE tree = %s AND segment = %s"
     ((top,),) = await (await db.execute(query, (tree, segment))).fetchall()
     if top is None:
         return ()
     runs = await read_chain(db, EntryPlace(tree, segment, top))
-    return await read_positions(db, tree, runs, runs[-1].depth, path_length(runs), mark=mark)
+    start, stop = runs[-1].depth + after, path_length(runs)
+    stop = stop if limit is None else min(stop, start + limit)
+    return await read_positions(db, tree, runs, start, stop, mark=mark)
 
 
 async def decode_rows(

@@ -275,6 +275,30 @@ class PostgresStore(StoredContents):
 
         return await self._read(read)
 
+    async def tree_page(
+        self, session: str, *, limit: int, after: str | None = None
+    ) -> tuple[Entry, ...]:
+        async def read(db: Connection) -> tuple[Entry, ...]:
+            state = await self._writer.state(db, session)
+            at = await place_in_session(db, state.tree, state.id, after) if after else None
+            first = at.segment if at else 0
+            entries: tuple[Entry, ...] = ()
+            query = (
+                "SELECT segment FROM segments WHERE tree = %s AND session = %s AND segment >= %s"
+                " ORDER BY segment"
+            )
+            found = await (await db.execute(query, (state.tree, state.id, first))).fetchall()
+            for (segment,) in found:
+                number, room = at.n if at and segment == first else 0, limit - len(entries)
+                entries += await read_segment(
+                    db, state.tree, segment, mark=False, after=number, limit=room
+                )
+                if len(entries) == limit:
+                    break
+            return entries
+
+        return await self._read(read)
+
     async def draft(
         self,
         session: str,

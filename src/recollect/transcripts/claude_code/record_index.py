@@ -9,7 +9,6 @@ the number under which they first occurred.
 from __future__ import annotations
 
 from array import array
-from enum import IntEnum
 from typing import NamedTuple
 
 from recollect.transcripts.claude_code.content_blocks import content_blocks
@@ -30,19 +29,9 @@ TITLES = (  # the first that a file has wins
 )
 
 
-class RecordKind(IntEnum):
-    USER = 0
-    ASSISTANT = 1
-    BOUNDARY = 2
-    SUMMARY = 3
-    MICROCOMPACT = 4
-    OTHER = 5
-
-
-_SYSTEM = {
-    "compact_boundary": RecordKind.BOUNDARY,
-    "microcompact_boundary": RecordKind.MICROCOMPACT,
-}
+# what a record is; no enumeration, because comparing with its members takes several times as long
+USER, ASSISTANT, BOUNDARY, SUMMARY, MICROCOMPACT, OTHER = range(6)
+_SYSTEM = {"compact_boundary": BOUNDARY, "microcompact_boundary": MICROCOMPACT}
 
 
 class MarkedRecord(NamedTuple):
@@ -75,19 +64,23 @@ class FileFacts:
         self._titles: dict[str, str] = {}
 
     def note(self, value: Json) -> None:
-        if not self._has_session and "sessionId" in value:
-            self.session, self._has_session = value["sessionId"], True
         if not self._has_agent and "agentId" in value:
             self.agent, self._has_agent = value["agentId"], True
-        if not self.start:
-            self.start = parse_time(value.get("timestamp")) or 0
-        if self.folder is None and isinstance(folder := value.get("cwd"), str):
-            self.folder = folder
+        if not (self._has_session and self.start and self.folder is not None):
+            self._note_first(value)
         if (kind := value.get("type")) not in ("user", "assistant"):
             for titled, field in TITLES:
                 given = value.get(field, value.get("title"))
                 if kind == titled and isinstance(given, str) and given.strip():
                     self._titles[titled] = given
+
+    def _note_first(self, value: Json) -> None:
+        if not self._has_session and "sessionId" in value:
+            self.session, self._has_session = value["sessionId"], True
+        if not self.start:
+            self.start = parse_time(value.get("timestamp")) or 0
+        if self.folder is None and isinstance(folder := value.get("cwd"), str):
+            self.folder = folder
 
     @property
     def title(self) -> str:
@@ -196,9 +189,10 @@ class RecordIndex:
             given = self._name(parent)
         elif parent is not None:
             self.odd_parents[record] = repr(parent)[:60]
-        if kind is RecordKind.BOUNDARY:
+        if kind == BOUNDARY:
             self._add_boundary(record, value)
-        if object_or_empty(value.get("summarizeMetadata")).get("direction") == "from":
+        about = value.get("summarizeMetadata")
+        if isinstance(about, dict) and about.get("direction") == "from":
             # a `/rewind` may summarise only what followed some message: everything before it stays
             self.keep_preceding.add(record)
         time = parse_time(value.get("timestamp"))
@@ -217,19 +211,19 @@ class RecordIndex:
         if (last := next((found for found in before if found != NONE), NONE)) != NONE:
             self.last_kept[record] = last
 
-    def _key(self, record: int, kind: RecordKind, value: Json) -> int:
+    def _key(self, record: int, kind: int, value: Json) -> int:
         message = object_or_empty(value.get("message"))
-        if kind is RecordKind.ASSISTANT:
+        if kind == ASSISTANT:
             shared = message.get("id")
             key = self._replies.setdefault(shared, record) if isinstance(shared, str) else record
             for block in content_blocks(message.get("content")):
                 if block.get("type") == "tool_use" and isinstance(call := block.get("id"), str):
                     self.calls.add(call, key, string_or_empty(block.get("name")), record)
             return key
-        if kind is RecordKind.USER:
+        if kind == USER:
             return self._user_key(record, message.get("content"))
-        self.is_plain = self.is_plain and kind is not RecordKind.MICROCOMPACT
-        return NONE if kind is RecordKind.OTHER else record
+        self.is_plain = self.is_plain and kind != MICROCOMPACT
+        return NONE if kind == OTHER else record
 
     def _user_key(self, record: int, content: object) -> int:
         """Results belong to the reply whose first call they answer."""
@@ -261,16 +255,15 @@ def index_records(records: RecordSource) -> RecordIndex:
     return index
 
 
-def _kind(value: Json) -> RecordKind:
+def _kind(value: Json) -> int:
     kind, message = value.get("type"), value.get("message")
     if kind == "system" and isinstance(subtype := value.get("subtype"), str):
-        return _SYSTEM.get(subtype, RecordKind.OTHER)
+        return _SYSTEM.get(subtype, OTHER)
     if not isinstance(message, dict):
-        return RecordKind.OTHER
+        return OTHER
     if kind == "user":
-        is_summary = value.get("isCompactSummary") is True
-        return RecordKind.SUMMARY if is_summary else RecordKind.USER
-    return RecordKind.ASSISTANT if kind == "assistant" else RecordKind.OTHER
+        return SUMMARY if value.get("isCompactSummary") is True else USER
+    return ASSISTANT if kind == "assistant" else OTHER
 
 
 def _preserved_uuids(boundary: Json) -> tuple[str, ...]:

@@ -10,13 +10,22 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import count
+from operator import lt
 
-from recollect.transcripts.claude_code.record_index import NONE, ODD, RecordIndex, RecordKind
+from recollect.transcripts.claude_code.record_index import (
+    BOUNDARY,
+    NONE,
+    ODD,
+    SUMMARY,
+    RecordIndex,
+)
 from recollect.transcripts.record_source import RecordSource
 from recollect.transcripts.transcript import ImportProblem
 
 _UNKNOWN = -2
-_COMPACTS = (RecordKind.BOUNDARY, RecordKind.SUMMARY)
+_COMPACTS = (BOUNDARY, SUMMARY)
 
 
 class RecordTree:
@@ -27,15 +36,16 @@ class RecordTree:
         self.index, self._records = index, records
         self.problems: list[ImportProblem] = []
         above = self._resolve_parents()
-        self.problems += self._report_circles(above)
-        turn_of, count = self._number_turns(above)
-        self._group_members(turn_of, count)
+        if not _are_earlier(above):
+            self.problems += self._report_circles(above)
+        turn_of = self._number_turns(above)
+        self._group_members(turn_of)
         index.calls.settle(turn_of)
         owners = _inherit_turns(turn_of, above)
         self.parents = self._turn_parents(above, owners)  # of each turn
         self.order = _order_parents_first(self.parents)  # cuts circles open
-        # numbers that each turn has for itself and all turns below it
-        self._sizes, self._starts = _number_spans(self.parents, self.order)
+        # whether any turn is a compaction
+        self._compacts = any(kind in index.kinds for kind in _COMPACTS)
         self.kept = self._find_kept(owners)  # by compaction: the first turn that stays visible
         self.leaf = self._find_leaf()
 
@@ -45,12 +55,21 @@ class RecordTree:
     def members(self, turn: int) -> array[int]:
         return self._members[self._first[turn] : self._first[turn + 1]]
 
+    @cached_property
+    def _spans(self) -> tuple[array[int], array[int]]:
+        """Of the numbers that each turn has for itself and all turns below it: how many, and the
+        first of them."""
+        return _number_spans(self.parents, self.order)
+
     def is_above(self, turn: int, other: int) -> bool:
-        start = self._starts[turn]
-        return turn != other and start <= self._starts[other] < start + self._sizes[turn]
+        sizes, starts = self._spans
+        start = starts[turn]
+        return turn != other and start <= starts[other] < start + sizes[turn]
 
     def compacts(self, turn: int) -> bool:
-        return any(self.index.kinds[member] in _COMPACTS for member in self.members(turn))
+        return self._compacts and any(
+            self.index.kinds[member] in _COMPACTS for member in self.members(turn)
+        )
 
     def first_record(self) -> int | None:
         """The number in the source of the first record of the first turn."""
@@ -65,7 +84,7 @@ class RecordTree:
         before = NONE
         for record, given in enumerate(index.given):
             parent = tail = index.last_kept.get(record, NONE)
-            if tail == NONE and (given != NONE or index.kinds[record] == RecordKind.BOUNDARY):
+            if tail == NONE and (given != NONE or index.kinds[record] == BOUNDARY):
                 parent = index.record_of[given] if given >= 0 else NONE
                 if parent == NONE:
                     uuids = uuids or list(index.names)
@@ -98,31 +117,32 @@ class RecordTree:
                 how = f"the parents of {length:,} records form a circle with {uuid!r:.60}"
                 yield ImportProblem(0, f"{how}; it was cut open")
 
-    def _number_turns(self, above: Sequence[int]) -> tuple[array[int], int]:
+    def _number_turns(self, above: Sequence[int]) -> array[int]:
         """The turn of each record; none for records that are part of no turn."""
-        index, keys = self.index, self.index.keys
+        index, keys, kinds = self.index, self.index.keys, self.index.kinds
         for record, calls in index.waiting.items():
             known = (key for call in calls if (key := index.calls.reply(call)) is not None)
             keys[record] = next(known, record)
-        turns, turn_of, count = array("q", [NONE]) * len(keys), array("q"), 0
+        turns, turn_of, found = array("q", [NONE]) * len(keys), array("q"), 0
         for record, own in enumerate(keys):
             key, parent = own, above[record]
-            is_summary = index.kinds[record] == RecordKind.SUMMARY
-            if is_summary and parent != NONE and index.kinds[parent] == RecordKind.BOUNDARY:
+            is_summary = kinds[record] == SUMMARY
+            if is_summary and parent != NONE and kinds[parent] == BOUNDARY:
                 key = parent
             if key != NONE and turns[key] == NONE:
-                turns[key] = count
-                count += 1
+                turns[key] = found
+                found += 1
             turn_of.append(NONE if key == NONE else turns[key])
-        return turn_of, count
+        return turn_of
 
-    def _group_members(self, turn_of: Sequence[int], count: int) -> None:
+    def _group_members(self, turn_of: Sequence[int]) -> None:
         """The records of all turns, one turn after the other, and where each begins."""
-        first = array("q", [0]) * (count + 1)
+        last = max(turn_of, default=NONE)
+        first = array("q", [0]) * (last + 2)
         for turn in turn_of:
             if turn != NONE:
                 first[turn + 1] += 1
-        for turn in range(count):
+        for turn in range(last + 1):
             first[turn + 1] += first[turn]
         free, members = array("q", first), array("q", [0]) * first[-1]
         for record, turn in enumerate(turn_of):
@@ -132,10 +152,16 @@ class RecordTree:
         self._first, self._members = first, members
 
     def _turn_parents(self, above: Sequence[int], owners: Sequence[int]) -> array[int]:
-        parents = array("q")
-        for turn in range(len(self._first) - 1):
-            over = (owners[above[m]] for m in self.members(turn) if above[m] != NONE)
-            parents.append(next((found for found in over if found not in (NONE, turn)), NONE))
+        parents, start = array("q"), 0
+        for turn, end in enumerate(self._first[1:]):
+            parent = NONE
+            for member in self._members[start:end]:
+                found = owners[above[member]] if above[member] != NONE else NONE
+                if found not in (NONE, turn):
+                    parent = found
+                    break
+            parents.append(parent)
+            start = end
         return parents
 
     def _find_kept(self, owners: Sequence[int]) -> dict[int, int]:
@@ -145,6 +171,8 @@ class RecordTree:
         the chain counts as the turn that it follows: rather one turn too many than one too few.
         """
         index, kept = self.index, dict[int, int]()
+        if not self._compacts:
+            return kept
         # the compaction above, or the root: where the live context begins
         since = array("q", [NONE]) * len(self)
         for turn in self.order:
@@ -161,7 +189,7 @@ class RecordTree:
             }
             found = [one for one in named if one != NONE and self.is_above(one, turn)]
             if found:
-                kept[turn] = min(found, key=lambda one: self._starts[one])
+                kept[turn] = min(found, key=lambda one: self._spans[1][one])
             elif parent != NONE and any(member in index.keep_preceding for member in members):
                 kept[turn] = since[parent]
         return kept
@@ -181,8 +209,15 @@ class RecordTree:
         return max(ends, key=rank, default=None)
 
 
+def _are_earlier(parents: Sequence[int]) -> bool:
+    """Whether each parent has a smaller number than its child, as in most files."""
+    return all(map(lt, parents, count()))
+
+
 def _inherit_turns(turn_of: Sequence[int], above: Sequence[int]) -> array[int]:
     """The turn of each record; a mere link of the chain counts as the turn that it follows."""
+    if NONE not in turn_of:
+        return array("q", turn_of)
     found = array("q", (_UNKNOWN if turn == NONE else turn for turn in turn_of))
     for start in range(len(found)):
         walked: list[int] = []
@@ -198,6 +233,8 @@ def _inherit_turns(turn_of: Sequence[int], above: Sequence[int]) -> array[int]:
 
 def _order_parents_first(parents: array[int]) -> array[int]:
     """An order in which parents come before their children; a circle is cut open."""
+    if _are_earlier(parents):
+        return array("q", range(len(parents)))
     order, seen = array("q"), bytearray(len(parents))
     for start in range(len(parents)):
         walked: list[int] = []

@@ -27,7 +27,15 @@ from recollect.entries import (
 from recollect.store.ids import derived_id
 from recollect.tokens import believe_usage
 from recollect.transcripts.claude_code.content_blocks import joined_text, parse_parts
-from recollect.transcripts.claude_code.record_index import CallNames, RecordKind
+from recollect.transcripts.claude_code.record_index import (
+    ASSISTANT,
+    BOUNDARY,
+    MICROCOMPACT,
+    NO_TIME,
+    SUMMARY,
+    USER,
+    CallNames,
+)
 from recollect.transcripts.claude_code.record_tree import RecordTree
 from recollect.transcripts.json_values import (
     Json,
@@ -38,7 +46,6 @@ from recollect.transcripts.json_values import (
 )
 from recollect.transcripts.record_source import RecordSource
 from recollect.transcripts.subagent_links import NAME, SUBAGENT
-from recollect.transcripts.timestamps import parse_time
 from recollect.transcripts.transcript import derive_session_id
 from recollect.user_text import find_context
 
@@ -54,26 +61,22 @@ _REPEATED_CHARACTERS = 200_000
 _REPEATING_COMPACTIONS = 200
 _UNSAFE = re.compile(r"[^\w.:-]+")  # in names that a placeholder shows
 
-# as plain numbers: comparing with a member of an enumeration takes several times as long
-_USER, _ASSISTANT = int(RecordKind.USER), int(RecordKind.ASSISTANT)
-_BOUNDARY, _SUMMARY = int(RecordKind.BOUNDARY), int(RecordKind.SUMMARY)
-_MICROCOMPACT = int(RecordKind.MICROCOMPACT)
-_MESSAGES = (_USER, _ASSISTANT)
-
-_EntryDraft: TypeAlias = tuple[Body, tuple[Json, ...]]  # with the records it was made from
+_MESSAGES = (USER, ASSISTANT)
+_EDITS = (BOUNDARY, SUMMARY, MICROCOMPACT)
 
 
 class _LoadedRecord(NamedTuple):
-    kind: int  # a `RecordKind`
+    kind: int
+    time: int  # `NO_TIME` if it has none
     value: Json
-
-    @property
-    def message(self) -> Json:
-        return object_or_empty(self.value.get("message"))
+    message: Json
 
     @property
     def content(self) -> object:
         return self.message.get("content")
+
+
+_EntryDraft: TypeAlias = tuple[Body, list[_LoadedRecord]]  # with what it was made from
 
 
 class _ResultLocation(NamedTuple):
@@ -96,34 +99,42 @@ class TurnEntries:
     """Makes the entries of turns; each turn after those above it."""
 
     def __init__(self, records: RecordSource, tree: RecordTree, session: str, start: int) -> None:
-        self._records, self._tree, self._session, self._start = records, tree, session, start
+        self._records, self.tree, self._session, self._start = records, tree, session, start
         self._needed = frozenset(tree.kept.values())  # turns that a compaction names
         self._starts: dict[int, str] = {}  # the first entry of each of those
         self._compactions: dict[int, Compaction] = {}  # of those that are one
         self._results: dict[str, _ResultLocation] = {}  # by the call, if elisions name them
-        self._elides = RecordKind.MICROCOMPACT in tree.index.kinds
+        self._elides = MICROCOMPACT in tree.index.kinds
+        self._edits = any(kind in tree.index.kinds for kind in _EDITS)
         compactions = (turn for turn in tree.order if tree.compacts(turn))
         self._ranks = {turn: rank for rank, turn in enumerate(compactions) if turn in tree.kept}
 
     def build(self, turn: int, above: PrecedingEntry | None) -> list[Entry]:
         """`above`: the last entry of the turn above it."""
-        index = self._tree.index
-        members = [
-            _LoadedRecord(index.kinds[at], self._records.load(index.numbers[at]))
-            for at in self._tree.members(turn)
-        ]
-        drafts = self._draft_edits(turn, members) or _draft_messages(members, index.calls)
+        members = [self._load(record) for record in self.tree.members(turn)]
+        drafts = self._draft_edits(turn, members) if self._edits else []
         entries: list[Entry] = []
-        for body, sources in drafts:
-            text = "\n".join(map(canonical_json, sources))
-            id_ = derived_id(NAME, self._session, above.id if above else "", text)
-            time = parse_time(sources[0].get("timestamp"))
-            if time is None:
-                time = above.time if above else self._start
-            entries.append(Entry(id_, above.id if above else None, time, body))
-            above = PrecedingEntry(id_, time)
-        self._remember(turn, entries)
+        parent, last = (above.id, above.time) if above else (None, self._start)
+        for body, sources in drafts or _draft_messages(members, self.tree.index.calls):
+            text = "\n".join([canonical_json(source.value) for source in sources])
+            id_ = derived_id(NAME, self._session, parent or "", text)
+            last = last if sources[0].time == NO_TIME else sources[0].time
+            entries.append(Entry(id_, parent, last, body))
+            parent = id_
+        if turn in self._needed or self._elides:
+            self._remember(turn, entries)
         return entries
+
+    def size(self, turn: int) -> int:
+        """The bytes of its records in the file, roughly."""
+        size_of, numbers = self._records.size, self.tree.index.numbers
+        return sum([size_of(numbers[record]) for record in self.tree.members(turn)])
+
+    def _load(self, record: int) -> _LoadedRecord:
+        index = self.tree.index
+        value = self._records.load(index.numbers[record])
+        message = object_or_empty(value.get("message"))
+        return _LoadedRecord(index.kinds[record], index.times[record], value, message)
 
     def _remember(self, turn: int, entries: Sequence[Entry]) -> None:
         """What later entries refer to."""
@@ -142,31 +153,32 @@ class TurnEntries:
         """The one body of a turn that is a compaction or a microcompaction."""
         if all(member.kind in _MESSAGES for member in members):
             return []
-        boundary = next((m.value for m in members if m.kind == _BOUNDARY), None)
-        summary = next((m for m in members if m.kind == _SUMMARY), None)
+        boundary = next((m for m in members if m.kind == BOUNDARY), None)
+        summary = next((m for m in members if m.kind == SUMMARY), None)
         if boundary is not None or summary is not None:
-            sources = [value for value in (boundary, summary.value if summary else None) if value]
+            sources = [member for member in (boundary, summary) if member]
             kept, earlier = self._kept_by(turn)
             text = joined_text(summary.content) if summary else ""
             text = f"{earlier}\n\n{text}" if earlier and text else text
-            return [(_build_compaction(boundary or {}, text, kept), tuple(sources))]
+            about = boundary.value if boundary else {}
+            return [(_build_compaction(about, text, kept), sources)]
         items = [
-            (_build_elision(call, location), member.value)
+            (_build_elision(call, location), member)
             for member in members
-            if member.kind == _MICROCOMPACT
+            if member.kind == MICROCOMPACT
             for call in dict.fromkeys(_cleared_call_ids(member.value))
-            if (location := self._results.get(call)) and self._tree.is_above(location.turn, turn)
+            if (location := self._results.get(call)) and self.tree.is_above(location.turn, turn)
         ]
         if not items:
             return []
         elide = Elide(rule="import", items=tuple(item for item, _ in items))
-        return [(elide, (items[0][1],))]
+        return [(elide, [items[0][1]])]
 
     def _kept_by(self, turn: int) -> tuple[str | None, str]:
         """The first entry that a compaction keeps. If that is an earlier compaction, also its
         snapshot and what it kept: only the newest snapshot is shown, so that one has to hold
         both."""
-        kept = self._tree.kept.get(turn)
+        kept = self.tree.kept.get(turn)
         if kept is None:
             return None, ""
         earlier = self._compactions.get(kept)
@@ -204,29 +216,31 @@ def _build_elision(call: str, location: _ResultLocation) -> Elided:
 def _draft_messages(members: Sequence[_LoadedRecord], tool_names: CallNames) -> list[_EntryDraft]:
     """The bodies of any other turn: the reply, then each user's record."""
     drafts: list[_EntryDraft] = []
-    replies = [member for member in members if member.kind == _ASSISTANT]
+    replies = [member for member in members if member.kind == ASSISTANT]
+    if len(replies) == len(members):
+        return [(_build_reply(replies), replies)]
     if replies:
-        sources = tuple(member.value for member in replies)
-        drafts.append((_build_reply(replies), sources))
+        drafts.append((_build_reply(replies), replies))
     answered: set[ToolResult] = set()
     for member in members:
-        if member.kind == _USER:
+        if member.kind == USER:
             parts = parse_parts(member.content, tool_names.get)
             # providers refuse a result that is sent twice
             parts = [part for part in parts if part not in answered] if answered else parts
-            answered.update(part for part in parts if isinstance(part, ToolResult))
+            answered.update([part for part in parts if isinstance(part, ToolResult)])
             if parts or not replies:
                 context = find_context(parts, added=member.value.get("isMeta") is True)
                 extra = _extra(member.value)
                 message = Message(role="user", parts=tuple(parts), context=context, extra=extra)
-                drafts.append((message, (member.value,)))
+                drafts.append((message, [member]))
     return drafts
 
 
 def _extra(record: Json) -> str:
     """Empty for most: entries without it load many times faster, and the source has everything."""
+    result = record.get("toolUseResult")
     tag: Json = {"isMeta": True} if record.get("isMeta") is True else {}
-    agent = object_or_empty(record.get("toolUseResult")).get("agentId")
+    agent = result.get("agentId") if isinstance(result, dict) else None
     if isinstance(agent, str) and agent:
         tag[SUBAGENT] = derive_session_id(NAME, f"{record.get('sessionId')}/{agent}", {})
     return json_text({NAME: tag}) if tag else ""
