@@ -13,6 +13,7 @@ import pytest
 
 from recollect.entries import Entry
 from recollect.store.recovery import store_doctor
+from recollect.store.sql_schema import MARK_BYTES
 from tests.reliability.children import copy_store, note_figures
 from tests.reliability.images import IMAGES, LEAF, PAGE, Ownership, Sight, extents, look
 
@@ -194,6 +195,24 @@ def test_a_flip_in_the_header_that_names_the_file_ours_is_reported_and_repaired(
 ) -> None:
     outcome = suffer(images["closed"], Wound("", offset, 0), tmp_path / "room")
     assert outcome == Outcome("told", 0, 0)
+
+
+def test_a_flip_in_what_binds_a_journal_to_its_file_costs_no_entry(
+    images: dict[str, Image], tmp_path: Path
+) -> None:
+    """The journal of a killed writer has entries that are nowhere else. It is set aside only if it
+    is another file's, and one flipped bit does not make it that."""
+    image = images["killed"]
+    data = image.path.read_bytes()
+    mark, schema = data.index(b"reco", PAGE), data.index(b"CREATE TABLE journal")
+    chosen = [*range(68, 72), *range(mark - 6, mark + MARK_BYTES), *range(schema - 20, schema + 12)]
+    journal = image.path.with_name(f"{image.path.name}-wal").read_bytes()
+    begun = journal.index(data[mark : mark + 12])  # its first transaction counts on
+    places = [("", offset) for offset in chosen]
+    places += [("-wal", begun + offset) for offset in range(MARK_BYTES)]
+    for number, (suffix, offset) in enumerate(places):
+        outcome = suffer(image, Wound(suffix, offset, number % 8), tmp_path / "room")
+        assert outcome.lost == 0, (suffix, offset, number % 8, outcome)
 
 
 @pytest.mark.parametrize("table", ["entries", "blobs", "dictionaries", "sessions", "lines"])

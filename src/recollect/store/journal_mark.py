@@ -1,11 +1,12 @@
 """Binds a write-ahead log to the database file that it belongs to.
 
 SQLite applies whatever journal it finds beside a file. So the file carries a mark (table `journal`,
-one row): a random name and a counter. A transaction that finds the file's mark to be the newest one
-counts on: the first transaction of every journal therefore contains the mark that follows the one
-in the file. A journal is applied only to a file whose mark is among its own, or just before its
-first. And while a store is open, a file whose mark is neither the newest nor the one before it was
-overwritten by somebody else.
+one row): a random name, a counter and a checksum. A transaction that finds the file's mark to be
+the newest one counts on: the first transaction of every journal therefore contains the mark that
+follows the one in the file. A journal is applied only to a file whose mark is among its own, or
+just before its first; one flipped bit in either does not make it another file's. And while a store
+is open, a file whose mark is neither the newest nor the one before it was overwritten by somebody
+else.
 
 The mark is read through SQLite's own file layer: closing a file that we had opened ourselves would
 give up the locks that SQLite holds on it.
@@ -24,12 +25,17 @@ import apsw
 
 from recollect.errors import Damaged
 from recollect.store.durable_files import sync_directory
-from recollect.store.sql_schema import APPLICATION_ID, FORMAT, MARK_BYTES
+from recollect.store.sql_schema import (
+    APPLICATION_ID,
+    FORMAT,
+    MARK_BYTES,
+    MARKED_FORMAT,
+    encode_mark,
+)
 from recollect.store.wal_journal import JournalPages, journal_path, read_journal_pages
 
 _PAGE = 4_096
-_MAGIC = APPLICATION_ID.to_bytes(4, "big")
-_COUNTER = 4  # bytes, the last of a mark
+_NAME, _COUNT = slice(4, 12), slice(12, 16)  # of a mark
 _ATTEMPTS, _PAUSE = 20, 0.02  # seconds; another process may be in the middle of a checkpoint
 _ROOT = "SELECT rootpage FROM sqlite_schema WHERE name = 'journal'"
 _MARK = "SELECT mark FROM journal"
@@ -80,16 +86,14 @@ class JournalMark:
         self._file.xClose()
 
     def _load(self) -> None:
-        roots, marks = list(self._db.execute(_ROOT)), list(self._db.execute(_MARK))
-        if not marks or not _is_mark(marks[0][0]):
-            raise Damaged(f"the mark of the journal of {self._db.filename} is damaged")
+        root, mark = find_mark(self._db)
         # the table's only row has the last bytes of its page
-        self._at = int(roots[0][0]) * _PAGE - MARK_BYTES
-        self._remember(marks[0][0])
+        self._at = root * _PAGE - MARK_BYTES
+        self._remember(mark)
 
     def _is_being_added(self) -> bool:
         """Whether the first mark of a file of an older format is only in the journal so far."""
-        return self._newest.endswith(bytes(_COUNTER)) and not _is_mark(self._found)
+        return not any(self._newest[_COUNT]) and not _is_mark(self._found)
 
     def _remember(self, mark: bytes) -> None:
         self._newest, self._before = mark, _following(mark, -1)
@@ -101,9 +105,19 @@ class JournalMark:
             return b""
 
 
+def find_mark(db: apsw.Connection) -> tuple[int, bytes]:
+    """The page that the mark is on, and the mark itself."""
+    try:
+        ((root,),), ((mark,),) = db.execute(_ROOT), db.execute(_MARK)
+    except (apsw.SQLError, ValueError):
+        mark = None
+    if not _is_mark(mark):
+        raise Damaged(f"the mark that binds {db.filename} and its journal is damaged")
+    return int(root), mark
+
+
 def _following(mark: bytes, step: int) -> bytes:
-    count = int.from_bytes(mark[-_COUNTER:], "big") + step
-    return mark[:-_COUNTER] + (count & 0xFFFF_FFFF).to_bytes(_COUNTER, "big")
+    return encode_mark(mark[_NAME], int.from_bytes(mark[_COUNT], "big") + step)
 
 
 def set_aside_foreign_journal(path: Path) -> list[str]:
@@ -147,16 +161,25 @@ def _why_foreign(path: Path) -> str:
         return ""
     marks = [mark for mark in pages.last_bytes if _is_mark(mark)]
     if not file.mark:
-        begins_here = bool(marks) and file.is_store and not int.from_bytes(marks[0][-4:], "big")
+        begins_here = bool(marks) and file.is_store and not any(marks[0][_COUNT])
         return "" if begins_here or not marks else "belongs to another database"
-    if file.mark in (*marks, *(_following(mark, -1) for mark in marks[:1])):
+    expected = (file.mark, _following(file.mark, 1))
+    if any(_is_alike(end, mark) for end in pages.last_bytes for mark in expected):
         return ""
-    same = any(mark[:-_COUNTER] == file.mark[:-_COUNTER] for mark in marks)
+    same = any(mark[_NAME] == file.mark[_NAME] for mark in marks)
     return "belongs to another state of this database" if same else "belongs to another database"
 
 
 def _is_mark(value: object) -> bool:
-    return isinstance(value, bytes) and len(value) == MARK_BYTES and value.startswith(_MAGIC)
+    if not isinstance(value, bytes) or len(value) != MARK_BYTES:
+        return False
+    return encode_mark(value[_NAME], int.from_bytes(value[_COUNT], "big")) == value
+
+
+def _is_alike(found: bytes, mark: bytes) -> bool:
+    """The same but for one bit, which the disk may have flipped."""
+    different = int.from_bytes(found, "big") ^ int.from_bytes(mark, "big")
+    return different.bit_count() <= 1
 
 
 def _is_newer_format(pages: JournalPages) -> bool:
@@ -174,9 +197,9 @@ def _read_file_mark(path: Path) -> _FileMark | None:
             if not path.stat().st_size:
                 return None
             is_store = int(db.pragma("application_id")) == APPLICATION_ID
-            if not is_store or not list(db.execute(_ROOT)):
+            has_mark = is_store and int(db.pragma("user_version")) >= MARKED_FORMAT
+            if not has_mark and not list(db.execute(_ROOT)):
                 return _FileMark(is_store)
-            ((mark,),) = db.execute(_MARK)
-            return _FileMark(is_store, mark) if _is_mark(mark) else None
-    except (apsw.Error, OSError, TypeError, ValueError):
+            return _FileMark(is_store, find_mark(db)[1])
+    except (apsw.Error, Damaged, OSError):
         return None

@@ -16,6 +16,7 @@ the log and can be rebuilt. `journal` binds the write-ahead log to this file (se
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Callable
 
 import apsw
@@ -27,7 +28,8 @@ APPLICATION_ID = 0x7265636F  # "reco"
 FORMAT = 4
 SEGMENT_BITS = 24
 SEGMENT_MASK = (1 << SEGMENT_BITS) - 1
-MARK_BYTES = 16  # "reco", 8 random ones, a counter; see `journal_mark`
+MARKED_FORMAT = 4  # the first with a mark
+MARK_BYTES = 20  # "reco", 8 random ones, a counter, a checksum; see `journal_mark`
 
 _TABLES = """
 CREATE TABLE recollect(
@@ -129,8 +131,12 @@ def _add_owners(db: apsw.Connection) -> None:
 
 def _add_journal_mark(db: apsw.Connection) -> None:
     db.execute("CREATE TABLE journal(mark BLOB NOT NULL)")
-    mark = APPLICATION_ID.to_bytes(4, "big") + os.urandom(MARK_BYTES - 8) + bytes(4)
-    db.execute("INSERT INTO journal VALUES (?)", (mark,))
+    db.execute("INSERT INTO journal VALUES (?)", (encode_mark(os.urandom(8), 0),))
+
+
+def encode_mark(name: bytes, count: int) -> bytes:
+    mark = APPLICATION_ID.to_bytes(4, "big") + name + (count & 0xFFFF_FFFF).to_bytes(4, "big")
+    return mark + zlib.crc32(mark).to_bytes(4, "big")
 
 
 # One step for each format: _STEPS[n] brings a file of format n to format n + 1. A released step

@@ -18,8 +18,9 @@ from typing import BinaryIO, NamedTuple
 
 import apsw
 
+from recollect.store.sql_schema import MARK_BYTES
+
 _HEADER, _FRAME = 32, 24
-_PAGE_END = 16  # bytes
 _MAGIC = (0x377F0682, 0x377F0683)
 
 
@@ -84,9 +85,9 @@ def _read_pages(file: BinaryIO, size: int, salts: bytes) -> JournalPages:
         frame = file.read(_FRAME)
         if len(frame) < _FRAME or frame[8:16] != salts:
             break
-        file.seek(at + _FRAME + size - _PAGE_END)
-        last.append(file.read(_PAGE_END))
-        if len(last[-1]) < _PAGE_END:
+        file.seek(at + _FRAME + size - MARK_BYTES)
+        last.append(file.read(MARK_BYTES))
+        if len(last[-1]) < MARK_BYTES:
             break
         number += 1
         if frame[:4] == b"\0\0\0\1":

@@ -9,10 +9,11 @@ import msgspec
 
 from recollect.errors import Damaged
 from recollect.store import row_encoding, session_rows
+from recollect.store.journal_mark import find_mark
 from recollect.store.log_reader import segment_bounds
 from recollect.store.log_writer import LogWriter
 from recollect.store.search_tokenizer import index_text
-from recollect.store.sql_schema import FTS_OPTIONS, SEGMENT_BITS, SEGMENT_MASK
+from recollect.store.sql_schema import FTS_OPTIONS, MARKED_FORMAT, SEGMENT_BITS, SEGMENT_MASK
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,13 +25,17 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_structure(db: apsw.Connection) -> list[Finding]:
-    """SQLite's own checks: pages, indexes, references."""
+    """SQLite's own checks: pages, indexes, references; and what binds the journal to the file."""
     try:
         results = [str(row[0]) for row in db.execute("PRAGMA integrity_check(20)")]
         found = [Finding(what=line, place="structure") for line in results if line != "ok"]
         for table, rowid, parent, _ in db.execute("PRAGMA foreign_key_check"):
             what = f"row {rowid} of {table} refers to a row of {parent} that is missing"
             found.append(Finding(what=what, place="structure"))
+        if int(db.pragma("user_version")) >= MARKED_FORMAT:
+            find_mark(db)
+    except Damaged as error:
+        found.append(Finding(what=error.what, place="structure"))
     except apsw.Error as error:
         return [Finding(what=str(error), place="structure")]
     return found
