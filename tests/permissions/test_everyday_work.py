@@ -19,6 +19,7 @@ import pytest
 from recollect.permissions.command_judge import judge_line
 from recollect.permissions.command_rules import CommandRules, parse_rules
 from tests.permissions.everyday_commands import EVERYDAY, RULES
+from tests.permissions.workspaces import no_secrets
 
 _PLACE = os.environ.get("RECOLLECT_TRANSCRIPTS", "")
 _REMOTE = ("git push", "bd sync", "git remote")  # they change what others see, so they ask
@@ -46,7 +47,8 @@ def _real_commands(count: int) -> list[tuple[str, str]]:
 
 def _refused(lines: list[tuple[str, str]], rules: CommandRules) -> dict[str, str]:
     verdicts = {
-        command: judge_line(command, rules, root=root, sandboxed=True) for command, root in lines
+        command: judge_line(command, rules, root=root, sandboxed=True, find_secrets=no_secrets)
+        for command, root in lines
     }
     return {text: one.reason for text, one in verdicts.items() if one.decision != "allow"}
 

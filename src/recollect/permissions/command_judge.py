@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -27,6 +28,8 @@ from recollect.permissions.command_rules import (
     may_match,
     parse_rule,
 )
+from recollect.permissions.folder_contents import FindSecrets, FolderSecrets, assume_secrets
+from recollect.permissions.folder_judgement import find_hidden_read
 from recollect.permissions.normal_command import NormalCommand
 from recollect.permissions.normal_form import DISGUISES, NormalLine, normalize_line
 from recollect.permissions.objections import find_objections, is_outside, writes_files
@@ -73,8 +76,18 @@ class _TooSlow(Exception):
 class _Judge:
     """One line under one set of rules."""
 
-    def __init__(self, text: str, given: CommandRules, root: str, *, sandboxed: bool) -> None:
+    def __init__(
+        self,
+        text: str,
+        given: CommandRules,
+        root: str,
+        *,
+        sandboxed: bool,
+        find_secrets: FindSecrets,
+        directory: str,
+    ) -> None:
         self.text, self.given, self.root, self.sandboxed = text, given, root, sandboxed
+        self.find_secrets, self.directory = cache(find_secrets), directory
         self.until = time.thread_time() + _SECONDS
         self.line = parse_line(text)
         self.normal = NormalLine(commands=(), redirections=(), objections=())
@@ -122,7 +135,22 @@ class _Judge:
         judged: list[Judged] = [] if self.sandboxed else [("ask", _NO_SANDBOX)]
         judged += [self._judge_command(command, given) for command in self.normal.commands]
         judged.append(self._judge_line(given.mode))
-        return max(judged, key=lambda one: _STRICTNESS.index(one[0]))
+        worst = max(judged, key=lambda one: _STRICTNESS.index(one[0]))
+        if worst[0] == "allow" and (hidden := self._find_hidden_read()):
+            return "ask", hidden
+        return worst
+
+    def _find_hidden_read(self) -> str:
+        """Looking into folders is no part of judging a line; its time does not count."""
+        self._check_time()
+
+        def look(folder: str) -> FolderSecrets:
+            begun = time.thread_time()
+            found = self.find_secrets(folder)
+            self.until += time.thread_time() - begun
+            return found
+
+        return find_hidden_read(self.text, self.normal, look, self._check_time)
 
     def _check_time(self) -> None:
         if time.thread_time() > self.until:
@@ -212,6 +240,10 @@ class _Judge:
             if command.words[0] in ("cd", "pushd")
             and command.words[1:] not in ((self.root,), (".",))
         ]
+        if self.directory:
+            goals.append((self.directory,))
+            if names_secret(self.directory):
+                return "ask", f"{self.directory[:80]!r} may hold secrets"
         if goals and any(command.program == "git" for command in self.normal.commands):
             # a folder can be made to look like a repository, and its settings name programs
             return "ask", "it runs git in another folder"
@@ -326,10 +358,16 @@ def judge_line(
     interactive: bool = True,
     root: str = "",
     sandboxed: bool = False,
+    find_secrets: FindSecrets = assume_secrets,
+    directory: str = "",
 ) -> CommandVerdict:
     """Judge a line. `root` is the working folder, if absolute paths into it are to count;
-    `sandboxed` says whether a sandbox holds what runs."""
-    judge = _Judge(text, given, root, sandboxed=sandboxed)
+    `sandboxed` says whether a sandbox holds what runs; `find_secrets` looks for files with a
+    secret name below a folder, named as the line would; `directory` is where the line is to run,
+    if the model chose another folder than the one it works in."""
+    judge = _Judge(
+        text, given, root, sandboxed=sandboxed, find_secrets=find_secrets, directory=directory
+    )
     decision, reason = judge.decide(given)
     suggested = judge.suggest() if decision != "allow" else ()
     if decision == "ask" and not interactive:

@@ -66,6 +66,7 @@ class NormalLine(msgspec.Struct, frozen=True, kw_only=True):
     commands: tuple[NormalCommand, ...]
     redirections: tuple[Redirection, ...]
     objections: tuple[Objection, ...]  # to the line as a whole
+    other_words: CommandWords = ()  # of loops, cases, tests, assignments and here-strings
 
     def __str__(self) -> str:
         return "; ".join(" ".join(command.words) for command in self.commands)
@@ -81,6 +82,7 @@ def normalize_line(
         commands=tuple(collector.commands),
         redirections=tuple(collector.redirections),
         objections=tuple(collector.objections),
+        other_words=tuple(collector.other_words),
     )
 
 
@@ -90,15 +92,26 @@ class _Collector:
         self.commands: list[NormalCommand] = []
         self.redirections: list[Redirection] = []
         self.objections: list[Objection] = []
+        self.other_words: list[str] = []
 
-    def add_line(self, line: ParsedLine, outer: tuple[CommandWords, ...], depth: int) -> None:
+    def add_line(
+        self,
+        line: ParsedLine,
+        outer: tuple[CommandWords, ...],
+        depth: int,
+        *,
+        captured: bool = False,
+    ) -> None:
         self.redirections.extend(line.redirections)
+        self.other_words.extend(line.other_words)
         for name, value in line.assignments:
             if (objected := judge_assignment(name, value)) is not None:
                 self.objections.append(objected)
         producer: NormalCommand | None = None
         for command in line.commands:
             start = start_normal_form(command, outer)
+            if captured:  # so is the shell that runs the line
+                start = msgspec.structs.replace(start, captured=True)
             last = self._unwrap(start, producer)
             producer = last
             if not self._add_nested(last, depth):
@@ -161,7 +174,7 @@ class _Collector:
             return True
         self.objections.extend(step.objections)
         self._object_to_parameters(step, text)
-        self.add_line(line, step.forms, depth + 1)
+        self.add_line(line, step.forms, depth + 1, captured=step.captured)
         return bool(line.commands)
 
     def _object_to_parameters(self, step: NormalCommand, text: str) -> None:

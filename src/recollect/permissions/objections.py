@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from recollect.permissions.interpreter_code import codes_of
 from recollect.permissions.normal_command import NormalCommand
 from recollect.permissions.parsed_line import word_set
 from recollect.permissions.program_record import (
@@ -21,6 +22,7 @@ from recollect.permissions.program_record import (
 )
 from recollect.permissions.program_table import find_record
 from recollect.permissions.protected_paths import (
+    code_names_config,
     code_names_secret,
     glob_finds_secret,
     leads_elsewhere,
@@ -33,7 +35,6 @@ from recollect.permissions.protected_paths import (
 from recollect.permissions.script_checks import (
     SCRIPT_CHECKS,
     CheckedWords,
-    code_on_line,
     split_tar_bundle,
 )
 from recollect.permissions.shell_builtins import BUILTIN_CHECKS
@@ -288,19 +289,15 @@ def _object_to_paths(
         yield from _object_to_written(command, root)
     elif not _only_reads(command):
         yield from _object_to_places(command, root)
-    yield from _object_to_secret_code(command)
+    yield from _object_to_code(command)
 
 
-def _object_to_secret_code(command: NormalCommand) -> Iterator[Objection]:
-    words, found = command.words, find_record(command.words[0])
-    if found is None or found.check != "interpreter":
-        return
-    reading = read_options(found, words[1:], command.doubtful())
-    given = CheckedWords(
-        command.program, words[1:], reading, frozenset(), stdin_text=command.stdin_text
-    )
-    if any(map(code_names_secret, code_on_line(given))):
+def _object_to_code(command: NormalCommand) -> Iterator[Objection]:
+    codes = codes_of(command)
+    if any(map(code_names_secret, codes)):
         yield Objection("refused", "its code names what may hold secrets")
+    if any(map(code_names_config, codes)):
+        yield Objection("refused", "its code names a file that decides what runs later")
 
 
 def _object_to_config(

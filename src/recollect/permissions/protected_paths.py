@@ -40,6 +40,7 @@ _SLASHES = re.compile(r"/(?:\.?/)+")
 _PATH_SEPARATORS = re.compile(r"[/=:,@]+")
 _VALUE_SEPARATORS = re.compile(r"[=:,@]+")
 _CODE_SEPARATORS = re.compile(r"[^A-Za-z0-9_.-]+")
+_CODE_PATHS = re.compile(r"[A-Za-z0-9_./-]+")
 _NAME_SEPARATORS = re.compile(r"[^A-Za-z0-9_.]+")
 # a default text or one of the words in braces: `${x:-../y}`, `{/etc/x,y}`
 _CHOSEN_ELSEWHERE = re.compile(r"[-{,=+?](?:/(?!tmp/)|~|\.\.(?:[/},]|\Z))")
@@ -88,6 +89,16 @@ def code_names_secret(code: str) -> bool:
     return any(map(_is_secret_name, parts))
 
 
+def code_names_config(code: str) -> bool:
+    """Whether code on a line spells the name of a file that decides what runs later."""
+    for found in _CODE_PATHS.finditer(code):
+        before = code[found.start() - 1] if found.start() else ""
+        member = found[0].startswith(".") and before in (")", "]", "}")  # `f(x).config`
+        if not member and names_config(found[0]):
+            return True
+    return False
+
+
 def matches_secret(pattern: str) -> bool:
     """Whether a pattern of file names, or a word with expansions, can become a secret's name."""
     parts = (pattern, *expand_braces(pattern), *_BRACES.split(pattern), *_DEFAULT.split(pattern))
@@ -116,7 +127,7 @@ def matches_config(pattern: str) -> bool:
 def _matches_any(pattern: str, names: Iterable[str], *, kinds: bool = False) -> bool:
     """`kinds`: `*.json` counts as each name that it matches, not as a kind of file."""
     for found in expansion_pattern(pattern).lower().split("/")[:_MAX_NAMES]:
-        part = _replace_brackets(found)
+        part = replace_brackets(found)
         if not part.strip("*" + ANY_TEXT) or not any(sign in part for sign in f"*?{ANY_TEXT}"):
             continue
         if len(part) - part.count("*") - part.count(ANY_TEXT) > _LONGEST:
@@ -125,19 +136,19 @@ def _matches_any(pattern: str, names: Iterable[str], *, kinds: bool = False) -> 
         candidates = [name for name in names if name[0] == "." or kinds or not open_start]
         if part[0] in "*?":  # the shell matches no name that begins with a dot
             candidates = [name for name in candidates if name[0] != "."]
-        if any(_glob_matches(part, name) for name in candidates):
+        if any(glob_matches(part, name) for name in candidates):
             return True
     return False
 
 
-def _replace_brackets(pattern: str) -> str:
+def replace_brackets(pattern: str) -> str:
     """Every `[…]` as `?`. Nothing is searched after the last `]`, so the time is linear."""
     plain = _CLASSES.sub("?", pattern)
     end = plain.rfind("]") + 1
     return _BRACKETS.sub("?", plain[:end]) + plain[end:]
 
 
-def _glob_matches(pattern: str, name: str) -> bool:
+def glob_matches(pattern: str, name: str) -> bool:
     """Match with `*` and `?`; the time is pattern times name at most."""
     at, position, star, mark = 0, 0, -1, 0
     while position < len(name):

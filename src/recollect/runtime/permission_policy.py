@@ -68,10 +68,12 @@ def build_permission_check(
     effective: EffectiveSettings,
     approve: Approve | None = None,
     denied: Callable[[PermissionDenial], None] = lambda _: None,
+    cwd: Path | None = None,
 ) -> PermissionCheck:
-    """The check of every call; without `approve` nobody can be asked. `denied` gets refusals."""
+    """The check of every call; without `approve` nobody can be asked. `denied` gets refusals;
+    `cwd` is the folder in which commands run, if it is not the root."""
     permissions = effective.settings.permissions
-    judge = cache(partial(_build_judge, effective, interactive=approve is not None))
+    judge = cache(partial(_build_judge, effective, interactive=approve is not None, cwd=cwd))
     if permissions.allow or permissions.ask or permissions.deny or effective.project_ask:
         judge()  # an invalid rule is reported before a model is called
 
@@ -79,7 +81,7 @@ def build_permission_check(
         if tool.effect == "read" or tool.name in _ALWAYS_ALLOWED:
             return _Verdict()
         if tool.name == SHELL_TOOL:
-            judged = judge()(_command_of(tool, call))
+            judged = judge()(*_command_of(tool, call))
             return _Verdict(*msgspec.structs.astuple(judged))
         if tool.name == MEMORY_TOOL:
             return _judge_memory(effective, interactive=approve is not None)
@@ -138,18 +140,22 @@ def _names_memory(rules: Iterable[str]) -> bool:
 
 
 def _build_judge(
-    effective: EffectiveSettings, *, interactive: bool
-) -> Callable[[str], CommandPermission]:
+    effective: EffectiveSettings, *, interactive: bool, cwd: Path | None
+) -> Callable[[str, str], CommandPermission]:
     # late: only commands need the parser of the shell's language
     from recollect.runtime.command_permission import build_command_judge
 
-    return build_command_judge(effective, interactive=interactive)
+    return build_command_judge(effective, interactive=interactive, cwd=cwd)
 
 
-def _command_of(tool: Tool, call: ToolCall) -> str:
-    """Exactly the command that the tool will run."""
-    command = (parse_arguments(tool.fit(call.arguments)) or {}).get("command")
-    return command if isinstance(command, str) else ""
+def _command_of(tool: Tool, call: ToolCall) -> tuple[str, str]:
+    """Exactly the command that the tool will run, and the directory that the call names."""
+    given = parse_arguments(tool.fit(call.arguments)) or {}
+    command, directory = given.get("command"), given.get("directory")
+    return (
+        command if isinstance(command, str) else "",
+        directory if isinstance(directory, str) else "",
+    )
 
 
 def build_write_guard(memory: tuple[str, ...]) -> Callable[[Path], Awaitable[str]]:
