@@ -28,6 +28,7 @@ from recollect.permissions.command_rules import (
     may_match,
     parse_rule,
 )
+from recollect.permissions.computed_words import object_to_computed, writes_somewhere
 from recollect.permissions.folder_contents import FindSecrets, FolderSecrets, assume_secrets
 from recollect.permissions.folder_judgement import find_hidden_read
 from recollect.permissions.normal_command import NormalCommand
@@ -37,7 +38,6 @@ from recollect.permissions.program_record import Objection
 from recollect.permissions.program_table import find_record
 from recollect.permissions.protected_paths import (
     code_names_secret,
-    leaves_folder,
     matches_config,
     matches_secret,
     names_config,
@@ -51,7 +51,6 @@ _STRICTNESS: tuple[PermissionDecision, ...] = ("allow", "ask", "deny")
 _SECONDS = 0.03  # of this thread's processor time; with the last step, less than 50 ms
 _MAX_COMMANDS = 300
 _TOO_SLOW = "it takes too long to judge"
-_SECRET_PARTS = (".env", ".ssh", ".aws", ".npmrc", ".netrc", "id_rsa")
 _CODE_WORD = re.compile(r"[A-Za-z0-9_./-]+")
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9_]+")
 _NO_SANDBOX = (
@@ -227,9 +226,10 @@ class _Judge:
         for word in self.line.other_words:
             if matches_secret(word) or code_names_secret(word):
                 return "ask", f"{word[:80]!r} may hold secrets"
-        for judged in (self._judge_moves(), self._judge_passed_words()):
-            if judged is not None:
-                return judged
+        if (judged := self._judge_moves()) is not None:
+            return judged
+        if computed := object_to_computed(self.line, self.normal, self.root):
+            return "ask", computed
         return "allow", "nothing is written"
 
     def _judge_moves(self) -> Judged | None:
@@ -248,35 +248,10 @@ class _Judge:
             # a folder can be made to look like a repository, and its settings name programs
             return "ask", "it runs git in another folder"
         outside = any(not goal or is_outside(goal[-1], self.root) for goal in goals)
-        if outside and (self._writes() or any(map(writes_files, self.normal.commands))):
+        if outside and (
+            writes_somewhere(self.normal) or any(map(writes_files, self.normal.commands))
+        ):
             return "ask", "it writes in a folder that is not in the working folder"
-        return None
-
-    def _writes(self) -> bool:
-        targets = [one.target for one in self.normal.redirections if one.operator != "<"]
-        return any(not target.startswith("/dev/") for target in targets)
-
-    def _judge_passed_words(self) -> Judged | None:
-        """`echo .env | xargs cat`: what a command prints can become the words of another."""
-        firsts = {form[0] for one in self.normal.commands for form in one.forms}
-        decided = [word for one in self.normal.commands for word in _decided_words(one)]
-        decided += [one.target for one in self.normal.redirections if one.uncertain]
-        if "xargs" not in firsts and not any("$" in word or "`" in word for word in decided):
-            return None
-        for name, value in self.line.assignments:
-            if any(part in value.lower() for part in _SECRET_PARTS):
-                return "ask", f"the value of {name} may become the name of a secret"
-        writes = self._writes() or any(map(writes_files, self.normal.commands))
-        for name, value in self.line.assignments if writes else ():
-            if is_outside(value, self.root) and any(f"${name}" in word for word in decided):
-                return "ask", f"the value of {name} leads outside the working folder"
-        for command in self.normal.commands:
-            for word in command.words[1:] if command.words[0] in ("echo", "printf") else ():
-                if " " in word.strip():
-                    continue
-                protected = names_config(word) or leaves_folder(word, self.root)
-                if names_secret(word) or (writes and protected):
-                    return "ask", f"{word[:80]!r} is passed on to another command"
         return None
 
     def _judge_redirection(self, redirection: Redirection, mode: PermissionMode) -> Judged | None:
@@ -331,10 +306,6 @@ class _Judge:
         except BadInput:
             return False
         return self.decide(msgspec.structs.replace(self.given, allow=allow))[0] == "allow"
-
-
-def _decided_words(command: NormalCommand) -> list[str]:
-    return [command.words[at] for at in command.uncertain if at < len(command.words)]
 
 
 def _worst(objections: Iterable[Objection], permitted: Sequence[str] = ()) -> Objection | None:

@@ -8,7 +8,8 @@ Pure; the time is that of the patterns times the number of such files.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 from typing import NamedTuple, TypeAlias
 
@@ -19,6 +20,7 @@ from recollect.permissions.protected_paths import glob_matches, replace_brackets
 from recollect.permissions.shell_values import ANY_TEXT, expand_braces, expansion_pattern
 
 _MAX_PARTS = 40  # of a path or a pattern
+_VALUE_SEPARATORS = re.compile(r"[=:,@]")
 
 
 class SecretFile(NamedTuple):
@@ -102,11 +104,21 @@ class FolderRead(msgspec.Struct, frozen=True, kw_only=True):
         path = "/".join(names)
         whole = f"{self.folder.rstrip('/')}/{path}"
         spelled = {path, names[-1], whole, whole.removeprefix("./"), f"./{path}"}
-        for one in expand_braces(self.word):
+        for one in (*expand_braces(self.word), *_values_in(self.word)):
             pattern = replace_brackets(expansion_pattern(one).lower())
             if any(glob_matches(pattern, text.lower()) for text in spelled):
                 return True
         return False
+
+
+def _values_in(word: str) -> Iterator[str]:
+    """What an option's own word can hold: `if=$f`, `--file=$f`, `-f$f`, `@$f`."""
+    for part in _VALUE_SEPARATORS.split(word):
+        if part != word and any(sign in part for sign in "$`"):
+            yield part
+    starts = [at for at in map(word.find, "$`") if at >= 0]
+    if word.startswith("-") and starts:
+        yield word[min(starts) :]
 
 
 def _shell_matches(pattern: str, names: list[str]) -> bool:

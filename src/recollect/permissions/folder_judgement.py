@@ -59,16 +59,17 @@ def find_hidden_read(
             found, wider = find_secrets(inside or "."), FolderRead(word=read.word)
         else:
             wider = read
-        if reason := _judge_read(wider, found):
+        if reason := _judge_read(wider, found, check_time):
             return reason
     return _judge_option_names(line, inside, find_secrets)
 
 
-def _judge_read(read: FolderRead, found: FolderSecrets) -> str:
-    secret = next((file for file in found.files if read.covers(file)), None)
-    if secret is not None:
-        shown = secret.path if read.folder == "." else f"{read.folder.rstrip('/')}/{secret.path}"
-        return f"{shown[:80]!r} lies in the folder it reads; name other folders or exclude it"
+def _judge_read(read: FolderRead, found: FolderSecrets, check_time: Callable[[], None]) -> str:
+    for file in found.files:
+        check_time()
+        if read.covers(file):
+            shown = file.path if read.folder == "." else f"{read.folder.rstrip('/')}/{file.path}"
+            return f"{shown[:80]!r} lies in the folder it reads; name other folders or exclude it"
     if not found.complete and any(map(read.covers, _LIKELY)):
         where = "the folder" if read.folder == "." else repr(read.folder[:80])
         return f"{where} has more files than can be searched for secrets; name a smaller folder"

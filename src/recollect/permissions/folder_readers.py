@@ -84,11 +84,13 @@ def _pack(command: NormalCommand) -> Iterator[FolderRead]:
     words, program = command.words, command.program
     recursive = any(word == "--archive" or _RECURSIVE.match(word) for word in words[1:])
     if program == "cp" and (recursive or any(re.match(r"-[A-Za-z]*a", one) for one in words)):
-        yield from _each_folder(command, _plain_operands(words[1:]))
+        named = _plain_operands(words[1:])
+        into = any(re.match(r"-[A-Za-z]*t|--t", word) for word in words)
+        yield from _each_folder(command, named if into else named[:-1])
     elif program == "tar":
         yield from _pack_tar(command)
     elif program == "zip" and recursive:
-        yield from _each_folder(command, _plain_operands(words[1:])[1:], _after(words, "-x"))
+        yield from _each_folder(command, _plain_operands(words[1:]), _after(words, "-x"))
     elif (
         program in _ARCHIVERS
         or (program in _COMPRESSORS and recursive)
@@ -143,6 +145,8 @@ def _each_folder(
         certain = not any(one and one in word for one in decided)
         if not certain and is_pattern(word) and deepest:
             yield pattern_read(word)
+            if not hidden and "." in word.rpartition("/")[2]:
+                continue  # `ls *.py`: no folder has such a name
         yield FolderRead(
             folder=(word or ".") if certain else starting_folder(word),
             hidden=hidden,

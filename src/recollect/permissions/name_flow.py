@@ -28,6 +28,7 @@ from recollect.permissions.normal_form import NormalLine
 from recollect.permissions.parsed_line import word_set
 from recollect.permissions.program_table import find_record
 from recollect.permissions.shell_values import is_plain_value
+from recollect.permissions.wrapper_removal import ANY_WORDS
 
 # They print no names, or only those that they are given.
 _QUIET = PRINT_NO_CONTENT | word_set("command whoami xargs")
@@ -107,6 +108,11 @@ def _sources(line: NormalLine, check_time: Callable[[], None]) -> Iterator[Folde
     yield from (pattern_read(word) for word in line.other_words if is_pattern(word))
 
 
+def listed_names(line: NormalLine) -> Iterator[FolderRead]:
+    """The files whose names the commands of a line print for others."""
+    return _sources(line, lambda: None)
+
+
 def _has_unknown_source(line: NormalLine) -> bool:
     """Whether a name can come from something that lists no folder."""
     captured = [command for command in line.commands if command.captured]
@@ -132,7 +138,7 @@ def _kind_of(command: NormalCommand) -> str:
     if program in _TEXTS:
         return "unknown" if program == "printf" and _formats(words) else "text"
     if program == "basename" and len(words) > 2:
-        return "selects"
+        return "unknown"  # it can take off the end of a name
     operands = [word for word in words[1:] if not word.startswith("-")]
     if program.endswith(("grep", "rg")) and any(map(_NAMES_ONLY.match, words[1:])):
         return "quiet"
@@ -181,7 +187,9 @@ def _options_of_xargs(command: NormalCommand) -> Iterator[tuple[str, str]]:
 def _argument_files(command: NormalCommand) -> Iterator[str]:
     """`xargs -a $f` prints what is in the file."""
     for word, following in _options_of_xargs(command):
-        value = following if word in ("-a", "--arg-file") else word.partition("=")[2] or word[2:]
+        value = word.partition("=")[2] or word[2:]
+        if word in ("-a", "--arg-file"):
+            value = following or ANY_WORDS  # of another xargs
         if word.startswith(("-a", "--ar")) and any(sign in value for sign in "$`"):
             yield value
 

@@ -35,6 +35,8 @@ from recollect.permissions.protected_paths import (
 from recollect.permissions.script_checks import (
     SCRIPT_CHECKS,
     CheckedWords,
+    FindReading,
+    read_find,
     split_tar_bundle,
 )
 from recollect.permissions.shell_builtins import BUILTIN_CHECKS
@@ -69,6 +71,8 @@ _WRITING_MODULES = word_set("compileall ensurepip gzip tarfile venv virtualenv z
 _WHOLE_FOLDER = re.compile(r"(?:\.|\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`|~\+)?/*(?:\./*)*[*?]*/*\Z")
 _EMPTY_START = re.compile(r"\$(?:\w+|\{\w+\})/+[*?]*\Z")  # `$x/*` is `/*` if x is not set
 _REMOVERS = word_set("chgrp chmod chown mv rm shred truncate")
+_EXCLUDING = word_set("grep egrep fgrep ggrep tar du fd fdfind")
+_EXCLUSIONS = ("--exclude=", "--exclude-dir=")  # what they name is left out
 _INCLUDE = re.compile(r"--inc(?:l(?:u(?:de?)?)?)?\Z")  # of grep, which lets it be shortened
 _TEMPORARY = "/tmp/"  # noqa: S108 - a sandbox has its own
 # In programs that are on no list these usually carry code, a command or another configuration.
@@ -218,7 +222,8 @@ def _object_to_reading(given: CheckedWords, found: ProgramRecord) -> Iterator[Ob
     for word in (*reading.unlisted[:1], *split[:1]):
         yield Objection(concern, f"{word[:40]!r} is not among the options known to be harmless")
     for option in reading.options:
-        if option.value and names_secret(option.value) and "\n" not in option.value:
+        named = option.value and names_secret(option.value) and "\n" not in option.value
+        if named and option.spec.name != "--exclude":
             yield Objection("refused", f"{option.value[:80]!r} may hold secrets")
         if option.spec.concern:
             name = option.spec.name
@@ -267,8 +272,12 @@ def _object_to_paths(
 ) -> Iterator[Objection]:
     words = command.words
     prints = words[0] in _PRINTERS
+    found = read_find(words[1:]) if command.program in ("find", "gfind") else FindReading()
+    excludes = command.program in _EXCLUDING
     for at, word in enumerate(words[1:], 1):
         check_time()
+        if at - 1 in found.left_out or (excludes and word.startswith(_EXCLUSIONS)):
+            continue
         decided = at in command.uncertain
         option, equals, value = word.partition("=")
         value = value if equals else words[at + 1] if at + 1 < len(words) else ""

@@ -30,6 +30,7 @@ _KEY_ENDINGS = (".pem", ".p12", ".pfx", ".jks", ".kdbx", "_rsa", "_ed25519", "_e
 _SHORTEST_KEY = 4
 _TEMPLATES = frozenset({"example", "sample", "template", "dist", "defaults", "schema"})
 _PROCESS = re.compile(r"/proc/(?:self|thread-self|kcore|[0-9$*?\[{])")
+_ENVIRONMENT = re.compile(r"/environ(?![\w.-])")  # `src/environment.py` is a file like others
 _DEVICE = re.compile(r"/dev/(?!(?:null|zero|full|u?random|std(?:in|out|err)|fd|shm)(?:/|\Z))")
 _DEFAULT = re.compile(r"\$\{\w+:?[-=+?]|\}")  # what stands between them is a value
 _CLASSES = re.compile(r"\[[:.=]\w*[:.=]\]")
@@ -60,7 +61,8 @@ def normal_path(word: str) -> str:
     return path
 
 
-def _is_secret_name(part: str) -> bool:
+def is_secret_name(part: str) -> bool:
+    """Whether a file or folder of this name, in lower case, holds secrets."""
     if part in _SECRET_NAMES:
         return True
     if part.startswith((".env.", ".env-", ".env_", ".env~")):
@@ -70,14 +72,14 @@ def _is_secret_name(part: str) -> bool:
 
 def names_secret(word: str) -> bool:
     collapsed = _SLASHES.sub("/", word)
-    if _PROCESS.search(collapsed) or _DEVICE.match(collapsed) or "/environ" in collapsed:
+    if _PROCESS.search(collapsed) or _DEVICE.match(collapsed) or _ENVIRONMENT.search(collapsed):
         return True
     lowered = collapsed.lower()
-    if any(_is_secret_name(part) for part in _PATH_SEPARATORS.split(lowered)):
+    if any(is_secret_name(part) for part in _PATH_SEPARATORS.split(lowered)):
         return True
     # `-o.env`, `-qF.env`: the value is in the option's own word
     glued = (lowered[2:], lowered[max(lowered.find("."), 0) :])
-    return lowered.startswith("-") and any(_is_secret_name(x.partition("/")[0]) for x in glued)
+    return lowered.startswith("-") and any(is_secret_name(x.partition("/")[0]) for x in glued)
 
 
 def code_names_secret(code: str) -> bool:
@@ -86,7 +88,7 @@ def code_names_secret(code: str) -> bool:
         return True
     lowered = code.lower()
     parts = (*_CODE_SEPARATORS.split(lowered), *_NAME_SEPARATORS.split(lowered))
-    return any(map(_is_secret_name, parts))
+    return any(map(is_secret_name, parts))
 
 
 def code_names_config(code: str) -> bool:

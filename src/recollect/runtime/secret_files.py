@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from recollect.permissions.folder_contents import FindSecrets, FolderSecrets, SecretFile
-from recollect.permissions.protected_paths import names_secret
+from recollect.permissions.protected_paths import is_secret_name, names_secret
 
 _MOST_ENTRIES = 200_000
 _MOST_SECRETS = 1_000
@@ -65,9 +65,10 @@ class _Walk:
 
     def _walk(self) -> bool:
         """Whether everything was seen."""
-        waiting = [""]
+        top = any(map(is_secret_name, os.path.abspath(self.start).lower().split("/")))
+        waiting = [("", top)]
         while waiting:
-            below = waiting.pop()
+            below, secret = waiting.pop()
             try:
                 with os.scandir(self.start / below) as entries:
                     for entry in entries:
@@ -75,18 +76,20 @@ class _Walk:
                         if self.entries > _MOST_ENTRIES or len(self.secrets) > _MOST_SECRETS:
                             return False
                         path = f"{below}/{entry.name}" if below else entry.name
-                        if self._take(entry, path):
-                            waiting.append(path)
+                        named = secret or is_secret_name(entry.name.lower())
+                        if self._take(entry, path, named=named):
+                            waiting.append((path, named))
             except (PermissionError, FileNotFoundError, NotADirectoryError):
                 continue  # a command of the same user cannot read it either
         return True
 
-    def _take(self, entry: os.DirEntry[str], path: str) -> bool:
-        """Note what an entry is; whether to look into it."""
+    def _take(self, entry: os.DirEntry[str], path: str, *, named: bool) -> bool:
+        """Note what an entry is, `named` as a secret or not; whether to look into it."""
         self.has_option_names = self.has_option_names or entry.name.startswith("-")
         folder = entry.is_dir(follow_symlinks=False)
-        leads_to = str(Path(entry.path).readlink()) if entry.is_symlink() else ""
-        if not folder and (names_secret(path) or names_secret(leads_to)):
+        if not named and entry.is_symlink():
+            named = names_secret(str(Path(entry.path).readlink()))
+        if named and not folder:
             self.secrets.append(path)
         if entry.name in _IGNORE_FILES and not folder:
             self.shown += _shown_again(Path(entry.path))
