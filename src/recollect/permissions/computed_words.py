@@ -64,18 +64,26 @@ def _decided_words(command: NormalCommand) -> list[str]:
 def _object_to_passed(
     line: ParsedLine, normal: NormalLine, decided: list[str], root: str, *, writes: bool
 ) -> str:
-    for name, value in line.assignments:
+    for name, value in (*line.assignments, *_appended(line)):
         if any(part in value.lower() for part in _SECRET_PARTS):
             return f"the value of {name} may become the name of a secret"
-        used = writes and is_outside(value, root)
-        if used and any(f"${name}" in word for word in decided):
-            return f"the value of {name} leads outside the working folder"
+        used = writes and any(f"${name}" in word for word in decided)
+        if used and (is_outside(value, root) or names_config(value)):
+            return f"the value of {name} leads outside the working folder, or is protected"
     for command in normal.commands:
         for word in _passed_texts(command):
             protected = names_config(word) or leaves_folder(word, root)
             if names_secret(word) or (writes and protected):
                 return f"{word[:80]!r} is passed on to another command"
     return ""
+
+
+def _appended(line: ParsedLine) -> Iterator[tuple[str, str]]:
+    """`x=.e; x+=nv`: what a variable holds that is assigned more than once."""
+    values: dict[str, list[str]] = {}
+    for name, value in line.assignments:
+        values.setdefault(name, []).append(value)
+    yield from ((name, "".join(parts)) for name, parts in values.items() if len(parts) > 1)
 
 
 def _passed_texts(command: NormalCommand) -> Iterator[str]:

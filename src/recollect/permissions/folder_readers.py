@@ -97,6 +97,8 @@ def _pack(command: NormalCommand) -> Iterator[FolderRead]:
         or (program == "python" and not _PACKING_MODULES.isdisjoint(words[1:4]))
     ):
         yield from _each_folder(command, _plain_operands(words[1:]))
+    elif program in ("npm", "pnpm", "yarn") and words[1:2] in (("diff",), ("pack",)):
+        yield FolderRead()
 
 
 def list_names(command: NormalCommand) -> tuple[FolderRead, ...] | None:

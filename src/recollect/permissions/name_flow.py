@@ -49,13 +49,15 @@ _READS_INPUT = word_set("read mapfile readarray")
 _REWRITES = re.compile(r"\$\{\w+(?:[%#/^,]|:[ 0-9(-]?\d)")
 _LISTS_IN_CODE = re.compile(
     r"\b(?:listdir|scandir|walk|iterdir|fwalk|readdir(?:Sync)?|opendir|children|entries|each_child"
-    r"|r?glob|iglob|globSync|globstar|Find|find_each|Dir|scandirSync)\b|<\s*[\w./]*\*[^>]*>"
+    r"|r?glob|iglob|globSync|globstar|Find|find_each|Dir|make_archive|tarfile|copytree|cpSync)\b|<\s*[\w./]*\*[^>]*>"
 )
 _OPENS_IN_CODE = re.compile(
     r"open|read|slurp|File\b|cat\b|copy|tar|zip|fileinput|linecache|<\s*\$?\w*\s*>|-[np]\b|archive"
 )
 _LITERAL_GLOB = re.compile(r"""\bi?r?glob(?:Sync)?\(\s*[rf]?(['"])([^'"]*)\1""")
-_LITERAL_FOLDER = re.compile(r"""\b(?:listdir|scandir|walk|readdir\w*)\(\s*(['"])([\w./-]+)\1""")
+_LITERAL_FOLDER = re.compile(
+    r"""\b(?:listdir|scandir|walk|readdir\w*|copytree|cpSync)\(\s*(['"])([\w./-]+)\1"""
+)
 
 
 def reads_of_names(line: NormalLine, check_time: Callable[[], None]) -> Iterator[FolderRead]:
@@ -93,8 +95,8 @@ def _reads_of_code(code: str, given: Iterable[FolderRead]) -> Iterator[FolderRea
         yield FolderRead()
         return
     yield from (FolderRead(folder=folder) for folder in folders)
-    for glob in globs:  # of a folder that only the code knows
-        yield FolderRead(word=f"$x{glob.replace('**/', '$x')}")
+    for glob in (one for text in globs for one in text.split()):
+        yield FolderRead(word=f"$x{glob.replace('**/', '$x')}")  # `$x`: the folder of the code
 
 
 def _sources(line: NormalLine, check_time: Callable[[], None]) -> Iterator[FolderRead]:
@@ -158,7 +160,8 @@ def _kind_of(command: NormalCommand) -> str:
 
 
 def _formats(words: tuple[str, ...]) -> bool:
-    plain = words[1:2] and words[1].replace("\\n", "").replace("%s", "", 1) in ("", " ", "\\0")
+    separated = words[1:2] in (("%s\\n",), ("%s\\0",), ("%s ",))
+    plain = separated or (words[1:2] == ("%s",) and not words[3:])
     return not plain and any("%" in word or "\\" in word for word in words[1:])
 
 

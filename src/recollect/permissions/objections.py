@@ -222,9 +222,9 @@ def _object_to_reading(given: CheckedWords, found: ProgramRecord) -> Iterator[Ob
     for word in (*reading.unlisted[:1], *split[:1]):
         yield Objection(concern, f"{word[:40]!r} is not among the options known to be harmless")
     for option in reading.options:
-        named = option.value and names_secret(option.value) and "\n" not in option.value
-        if named and option.spec.name != "--exclude":
-            yield Objection("refused", f"{option.value[:80]!r} may hold secrets")
+        value = option.value if option.value and option.spec.name != "--exclude" else ""
+        if names_secret(value) and "\n" not in value:
+            yield Objection("refused", f"{value[:80]!r} may hold secrets")
         if option.spec.concern:
             name = option.spec.name
             yield Objection(option.spec.concern, f"{given.program} {name} can run or write")

@@ -41,6 +41,7 @@ _SLASHES = re.compile(r"/(?:\.?/)+")
 _PATH_SEPARATORS = re.compile(r"[/=:,@]+")
 _VALUE_SEPARATORS = re.compile(r"[=:,@]+")
 _CODE_SEPARATORS = re.compile(r"[^A-Za-z0-9_.-]+")
+_JOINED = re.compile(r"""(['"])\s*[+.]?\s*(['"])""")  # `".e" + "nv"` is one text
 _CODE_PATHS = re.compile(r"[A-Za-z0-9_./-]+")
 _NAME_SEPARATORS = re.compile(r"[^A-Za-z0-9_.]+")
 # a default text or one of the words in braces: `${x:-../y}`, `{/etc/x,y}`
@@ -86,15 +87,16 @@ def code_names_secret(code: str) -> bool:
     """Whether code on a line spells the name of a secret."""
     if _PROCESS.search(_SLASHES.sub("/", code)):
         return True
-    lowered = code.lower()
+    lowered = f"{code} {_JOINED.sub('', code)}".lower()
     parts = (*_CODE_SEPARATORS.split(lowered), *_NAME_SEPARATORS.split(lowered))
     return any(map(is_secret_name, parts))
 
 
 def code_names_config(code: str) -> bool:
     """Whether code on a line spells the name of a file that decides what runs later."""
-    for found in _CODE_PATHS.finditer(code):
-        before = code[found.start() - 1] if found.start() else ""
+    texts = f"{code} {_JOINED.sub('', code)}"
+    for found in _CODE_PATHS.finditer(texts):
+        before = texts[found.start() - 1] if found.start() else ""
         member = found[0].startswith(".") and before in (")", "]", "}")  # `f(x).config`
         if not member and names_config(found[0]):
             return True

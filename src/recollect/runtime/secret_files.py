@@ -25,7 +25,7 @@ _SYSTEM = ("/usr/include", "/usr/lib", "/usr/share", "/usr/src")  # what everybo
 _FULL_PATHS = (2, 3)  # versions of the index; the fourth shortens paths by the one before
 
 
-def secret_finder(root: Path) -> FindSecrets:
+def secret_finder(root: Path, most_entries: int = _MOST_ENTRIES) -> FindSecrets:
     """The function that looks below a folder, given as a line in `root` would name it."""
 
     def find_secrets(folder: str) -> FolderSecrets:
@@ -35,7 +35,7 @@ def secret_finder(root: Path) -> FindSecrets:
         try:
             if not start.is_dir():
                 return FolderSecrets(exists=False)
-            return _Walk(start, root).look()
+            return _Walk(start, root, most_entries).look()
         except OSError:
             return FolderSecrets(complete=False)
 
@@ -43,8 +43,8 @@ def secret_finder(root: Path) -> FindSecrets:
 
 
 class _Walk:
-    def __init__(self, start: Path, root: Path) -> None:
-        self.start, self.root = start, root
+    def __init__(self, start: Path, root: Path, most_entries: int) -> None:
+        self.start, self.root, self.most_entries = start, root, most_entries
         self.entries = 0
         self.secrets: list[str] = []
         self.shown: list[str] = []  # patterns that an ignore file takes back
@@ -65,15 +65,14 @@ class _Walk:
 
     def _walk(self) -> bool:
         """Whether everything was seen."""
-        top = any(map(is_secret_name, os.path.abspath(self.start).lower().split("/")))
-        waiting = [("", top)]
+        waiting = [("", False)]
         while waiting:
             below, secret = waiting.pop()
             try:
                 with os.scandir(self.start / below) as entries:
                     for entry in entries:
                         self.entries += 1
-                        if self.entries > _MOST_ENTRIES or len(self.secrets) > _MOST_SECRETS:
+                        if self.entries > self.most_entries or len(self.secrets) > _MOST_SECRETS:
                             return False
                         path = f"{below}/{entry.name}" if below else entry.name
                         named = secret or is_secret_name(entry.name.lower())
