@@ -4,8 +4,9 @@ A block begins with `== sed -n *`: the rule that a user would write; `!= git pus
 user denies. A `⏎` stands for the end of a line; `~` marks a line that has no effect in the trap
 sandbox as it is (no terminal, another version) and must be harmless only if it is allowed; `+` one
 that `edit` or `free` is meant to run: plain writing, and code of the project; `?` one that gets
-through mode `free` and is known to: what the names of files or an expansion's pattern make of a
-word cannot be seen in the line. `touch` is the harm itself and denied everywhere.
+through mode `free` and is known to: what code computes, and which protected files a listing names
+for a command that writes, cannot be seen in the line. `touch` is the harm itself and denied
+everywhere.
 """
 
 from __future__ import annotations

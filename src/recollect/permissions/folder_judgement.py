@@ -19,7 +19,7 @@ from recollect.permissions.folder_contents import (
     FolderSecrets,
     SecretFile,
 )
-from recollect.permissions.folder_readers import list_names, read_folders
+from recollect.permissions.folder_readers import list_names, prints_patch, read_folders
 from recollect.permissions.name_flow import reads_of_names
 from recollect.permissions.normal_command import NormalCommand
 from recollect.permissions.normal_form import NormalLine
@@ -81,7 +81,11 @@ def _all_reads(line: NormalLine, check_time: Callable[[], None]) -> Iterator[Fol
         one.program == "git" and one.words[1:2] != () and one.words[1] in _CHANGES_INDEX
         for one in line.commands
     )
-    shows = any(one.operator != "<" and one.target.endswith("ignore") for one in line.redirections)
+    written = [one.target for one in line.redirections if one.operator != "<"]
+    written += [word for one in line.commands if writes_files(one) for word in one.words]
+    shows = any(word.endswith("ignore") for word in written)
+    if changes_index and any(map(prints_patch, line.commands)):
+        yield FolderRead()  # what it has just been given
     for read in chain(_direct_reads(line, check_time), reads_of_names(line, check_time)):
         tracked_only = read.tracked_only and not changes_index
         yield msgspec.structs.replace(read, tracked_only=tracked_only, hidden=read.hidden or shows)

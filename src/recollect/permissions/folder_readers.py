@@ -42,6 +42,9 @@ _RECURSIVE = re.compile(r"-[A-Za-z0-9]*[rR]|--re|--tree")
 _SHORT = re.compile(r"-[A-Za-z]")
 _GLOB = re.compile(r"[*?\[{]")
 _NAMES_ONLY = word_set("--name-only --name-status --stat --numstat --raw")
+_NO_PATCH = _NAMES_ONLY | {"--shortstat", "--summary", "--quiet", "--no-patch", "-s", "-q"}
+_PATCH = re.compile(r"-[a-z]*[pu]|--patch|-U|--cc|-c\Z")
+_UNTRACKED = re.compile(r"-[a-z]*[ua]|--i|--al")  # of git stash
 
 
 def is_pattern(word: str) -> bool:
@@ -97,7 +100,9 @@ def _pack(command: NormalCommand) -> Iterator[FolderRead]:
         or (program == "python" and not _PACKING_MODULES.isdisjoint(words[1:4]))
     ):
         yield from _each_folder(command, _plain_operands(words[1:]))
-    elif program in ("npm", "pnpm", "yarn") and words[1:2] in (("diff",), ("pack",)):
+    elif program in ("npm", "pnpm", "yarn"):
+        yield from [FolderRead()] if words[1:2] in (("diff",), ("pack",)) else []
+    elif words[:2] == ("git", "stash") and any(map(_UNTRACKED.match, words[2:])):
         yield FolderRead()
 
 
@@ -218,6 +223,15 @@ def _search_tracked(command: NormalCommand) -> Iterator[FolderRead]:
         return
     outside = any(word.startswith(("--unt", "--no-i", "--no-e")) for word in words)
     yield from _paths_of_git(command, tracked_only=not outside)
+
+
+def prints_patch(command: NormalCommand) -> bool:
+    """Whether git prints the content of what it has."""
+    if command.program != "git" or not _NO_PATCH.isdisjoint(command.words):
+        return False
+    name, options = command.words[1:2], command.words[2:]
+    always = name in (("diff",), ("show",), ("format-patch",), ("diff-index",), ("diff-files",))
+    return always or (name in (("log",), ("stash",)) and any(map(_PATCH.match, options)))
 
 
 def _paths_of_git(command: NormalCommand, *, tracked_only: bool) -> Iterator[FolderRead]:

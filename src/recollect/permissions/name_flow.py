@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import msgspec
 
@@ -54,6 +54,13 @@ _LISTS_IN_CODE = re.compile(
 _OPENS_IN_CODE = re.compile(
     r"open|read|slurp|File\b|cat\b|copy|tar|zip|fileinput|linecache|<\s*\$?\w*\s*>|-[np]\b|archive"
 )
+_RUNS_IN_CODE = re.compile(
+    r"system|popen|subprocess|\bexec|spawn|child_process|\bqx|`", re.IGNORECASE
+)
+_READER_IN_CODE = re.compile(
+    r"\b(?:awk|base64|cat|cp|diff|find|grep|head|ls|nl|od|rg|sed|strings|tac|tail|tar|xargs|xxd|zip)\b"
+)
+_FROM_FILE = re.compile(r"(?:\$\(|`)\s*<")  # `$(<list)`
 _LITERAL_GLOB = re.compile(r"""\bi?r?glob(?:Sync)?\(\s*[rf]?(['"])([^'"]*)\1""")
 _LITERAL_FOLDER = re.compile(
     r"""\b(?:listdir|scandir|walk|readdir\w*|copytree|cpSync)\(\s*(['"])([\w./-]+)\1"""
@@ -84,6 +91,8 @@ def reads_of_names(line: NormalLine, check_time: Callable[[], None]) -> Iterator
 
 def _reads_of_code(code: str, given: Iterable[FolderRead]) -> Iterator[FolderRead]:
     """Code that lists a folder and opens files, or opens the files it is given the names of."""
+    if _RUNS_IN_CODE.search(code) and _READER_IN_CODE.search(code):
+        yield FolderRead()
     if not _OPENS_IN_CODE.search(code):
         return
     yield from given
@@ -120,6 +129,9 @@ def _has_unknown_source(line: NormalLine) -> bool:
     captured = [command for command in line.commands if command.captured]
     kinds = {_kind_of(command) for command in captured}
     if "unknown" in kinds or {"text", "selects"} <= kinds:
+        return True
+    words = (word for one in line.commands for word in one.words)
+    if any(map(_FROM_FILE.search, chain(words, line.other_words))):
         return True
     reads_file = any(one.operator == "<" and one.target != "/dev/null" for one in line.redirections)
     for command in line.commands:
