@@ -188,6 +188,7 @@ def _search(
 
 def _is_recursive(program: str, reading: OptionReading) -> bool:
     shortened = any(word.startswith(("--r", "--de", "--di", "$", "`")) for word in reading.unlisted)
+    shortened = shortened or any(map(_RECURSIVE.match, reading.unlisted))  # `-5r`
     named = reading.has("-r", "-R", "--recursive", "--dereference-recursive")
     folders = any(value.startswith("r") for value in reading.values("--directories"))
     return program == "rgrep" or shortened or named or folders

@@ -302,11 +302,19 @@ def _object_to_paths(
 
 
 def _object_to_code(command: NormalCommand) -> Iterator[Objection]:
+    found, operands = find_record(command.words[0]), _plain_words(command)
+    runs_file = command.words[0] in (".", "source") or (found and found.check == "interpreter")
+    if runs_file and operands and operands[0].startswith(("<(", "/dev/fd/")):
+        yield Objection("refused", f"{command.program} takes its code from another command")
     codes = codes_of(command)
     if any(map(code_names_secret, codes)):
         yield Objection("refused", "its code names what may hold secrets")
     if any(map(code_names_config, codes)):
         yield Objection("refused", "its code names a file that decides what runs later")
+
+
+def _plain_words(command: NormalCommand) -> list[str]:
+    return [word for word in command.words[1:] if not word.startswith("-")]
 
 
 def _object_to_config(
