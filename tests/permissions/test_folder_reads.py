@@ -117,7 +117,8 @@ def test_an_ignore_file_can_show_a_hidden_secret_to_searches() -> None:
 def test_a_line_in_another_folder_reads_that_folder() -> None:
     assert decision("cd src && grep -rn KEY .", WITH_ENV) == "allow"
     assert decision("cd deploy && grep -rn KEY .", WITH_ENV) == "ask"
-    assert decision("(cd src); grep -rn KEY .", WITH_ENV) == "ask"
+    for text in ("(cd src); grep -rn KEY .", "cd src; grep -rn KEY .", "cd src && grep -rn KEY .."):
+        assert decision(text, WITH_ENV) == "ask", text
 
 
 def test_the_directory_of_a_call_is_judged_as_a_move_to_it() -> None:

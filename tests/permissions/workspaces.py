@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import posixpath
+
 from recollect.permissions.folder_contents import FindSecrets, FolderSecrets, SecretFile
 
 
@@ -14,7 +16,7 @@ def secrets_at(*paths: str, tracked: bool = False) -> FindSecrets:
     """A workspace with these secrets, named from its top folder."""
 
     def find_secrets(folder: str) -> FolderSecrets:
-        top = "" if folder in (".", "./") else folder.removeprefix("./").rstrip("/") + "/"
+        top = f"{posixpath.normpath(folder)}/".removeprefix("./")
         below = (path[len(top) :] for path in paths if path.startswith(top))
         return FolderSecrets(tuple(SecretFile(path, tracked) for path in below))
 

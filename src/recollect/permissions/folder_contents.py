@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from recollect.permissions.find_expression import may_find
-from recollect.permissions.protected_paths import glob_matches, replace_brackets
+from recollect.permissions.protected_paths import glob_matches, normal_path, replace_brackets
 from recollect.permissions.shell_values import ANY_TEXT, expand_braces, expansion_pattern
 
 _MAX_PARTS = 40  # of a path or a pattern
@@ -105,8 +105,12 @@ class FolderRead(msgspec.Struct, frozen=True, kw_only=True):
         whole = f"{self.folder.rstrip('/')}/{path}"
         spelled = {path, names[-1], whole, whole.removeprefix("./"), f"./{path}"}
         for one in (*expand_braces(self.word), *_values_in(self.word)):
-            pattern = replace_brackets(expansion_pattern(one).lower())
-            if any(glob_matches(pattern, text.lower()) for text in spelled):
+            pattern = normal_path(replace_brackets(expansion_pattern(one).lower()))
+            if pattern[:1] in ("/", "~") or ".." in pattern.split("/"):  # wherever that leads
+                pattern, compared = pattern.rpartition("/")[2], {names[-1]}
+            else:
+                compared = spelled
+            if any(glob_matches(pattern, text.lower()) for text in compared):
                 return True
         return False
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, islice
+from itertools import chain, islice, product
 
 import msgspec
 
@@ -36,6 +36,8 @@ _LIKELY = tuple(
     for folder in ("", "x/", "x/x/")
 )
 _MOVES_FIRST = re.compile(r"\s*cd\s+(['\"]?)([\w.][\w./ -]*?)\1\s*&&")
+_MAY_LEAVE = re.compile(r"\.\.|[$`;\n()~]|(?<![&>])&(?![&>])")
+_MOST_MOVES = 4
 _CHANGES_INDEX = word_set(
     "add am apply checkout cherry-pick clone commit init merge mv pull read-tree rebase reset"
     " restore rm stash switch update-index worktree"
@@ -47,21 +49,22 @@ def find_hidden_read(
     text: str, line: NormalLine, find_secrets: FindSecrets, check_time: Callable[[], None]
 ) -> str:
     """Why the line may print a secret, as a part of a sentence; empty if it does not."""
-    inside = _folder_moved_to(text, line)
     reads = dict.fromkeys(islice(_all_reads(line, check_time), _MOST_READS + 1))
     if len(reads) > _MOST_READS:
         return "it reads more folders than can be looked through"
+    if not reads and not any(map(_takes_names, line.commands)):
+        return ""
+    places = _places(text, line, find_secrets)
     makes = any(map(writes_files, line.commands))
-    for read in reads:
+    for read, place in product(reads, places):
         check_time()
-        found = find_secrets(_join(inside, read.folder))
+        found, wider = find_secrets(_join(place, read.folder)), read
         if not found.exists and makes:  # the line itself may make it
-            found, wider = find_secrets(inside or "."), FolderRead(word=read.word)
-        else:
-            wider = read
+            found, wider = find_secrets(place or "."), FolderRead(word=read.word)
         if reason := _judge_read(wider, found, check_time):
             return reason
-    return _judge_option_names(line, inside, find_secrets)
+    reasons = (_judge_option_names(line, place, find_secrets) for place in places)
+    return next(filter(None, reasons), "")
 
 
 def _judge_read(read: FolderRead, found: FolderSecrets, check_time: Callable[[], None]) -> str:
@@ -97,13 +100,19 @@ def _direct_reads(line: NormalLine, check_time: Callable[[], None]) -> Iterator[
         yield from read_folders(command)
 
 
-def _folder_moved_to(text: str, line: NormalLine) -> str:
-    """The folder in which the whole line runs: `cd web && grep -rn x .`."""
+def _places(text: str, line: NormalLine, find_secrets: FindSecrets) -> tuple[str, ...]:
+    """The folders in which parts of the line may run; only the one it moves to, if it surely runs
+    there as a whole: `cd web && grep -rn x .`."""
     moves = [one for one in line.commands if one.words[0] in ("cd", "pushd", "popd")]
     found = _MOVES_FIRST.match(text)
-    if found is None or len(moves) != 1 or "||" in text or ".." in found[2].split("/"):
-        return ""
-    return found[2] if moves[0].words[1:] == (found[2],) else ""
+    if found is not None and len(moves) == 1 and moves[0].words[1:] == (found[2],):
+        plain = not _MAY_LEAVE.search(text, found.end()) and ".." not in found[2].split("/")
+        if plain and find_secrets(found[2]).exists:
+            return (found[2],)
+    places = [""]
+    for goal in (one.words[-1] for one in moves[:_MOST_MOVES] if len(one.words) > 1):
+        places += [goal, _join(places[-1], goal)]
+    return tuple(dict.fromkeys(places))
 
 
 def _join(base: str, folder: str) -> str:
@@ -115,7 +124,7 @@ def _join(base: str, folder: str) -> str:
 # --- names that become options ------------------------------------------------------------------
 
 
-def _judge_option_names(line: NormalLine, inside: str, find_secrets: FindSecrets) -> str:
+def _judge_option_names(line: NormalLine, place: str, find_secrets: FindSecrets) -> str:
     """`ls | xargs sort`: a file named `-ox` would be an option of sort."""
     for at, command in enumerate(line.commands):
         if not _takes_names(command):
@@ -124,7 +133,7 @@ def _judge_option_names(line: NormalLine, inside: str, find_secrets: FindSecrets
         earlier = line.commands[:at]
         may_make = any(map(_may_make_files, earlier)) or _writes_option_name(line)
         for read in _bare_listings(listed):
-            found = find_secrets(_join(inside, read.folder))
+            found = find_secrets(_join(place, read.folder))
             if found.has_option_names or not found.complete or may_make:
                 return (
                     "a file's name that begins with '-' would become an option of"
