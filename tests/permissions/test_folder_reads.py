@@ -129,6 +129,21 @@ def test_the_directory_of_a_call_is_judged_as_a_move_to_it() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ls | xargs sort", "ask"),
+        ("git ls-files | xargs sed -i s/a/b/", "ask"),
+        ("ls | xargs sort --", "allow"),
+        ("rg -l x src | xargs sed -i s/a/b/", "allow"),
+        ("find . -name '*.txt' | xargs sort", "allow"),
+    ],
+)
+def test_a_file_named_like_an_option_is_kept_from_becoming_one(text: str, expected: str) -> None:
+    assert decision(text, lambda _: FolderSecrets(has_option_names=True)) == expected
+    assert decision(text, no_secrets) == "allow"
+
+
+@pytest.mark.parametrize(
     ("expression", "path", "found"),
     [
         ("-name *.py", "a.py", True),
