@@ -239,9 +239,9 @@ class _Judge:
             if is_outside(value, self.root) and any(f"${name}" in word for word in decided):
                 return "ask", f"the value of {name} leads outside the working folder"
         for command in self.normal.commands:
-            for word in command.words[1:] if command.words[0] in ("echo", "printf") else ():
-                if " " in word.strip():
-                    continue
+            printed = command.words[1:] if command.words[0] in ("echo", "printf") else ()
+            words = [word for word in printed if "xargs" in firsts or " " not in word.strip()]
+            for word in " ".join((*words, command.stdin_text or "")).split():
                 protected = names_config(word) or leaves_folder(word, self.root)
                 if names_secret(word) or (writes and protected):
                     return "ask", f"{word[:80]!r} is passed on to another command"
