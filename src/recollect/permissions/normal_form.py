@@ -44,6 +44,7 @@ from recollect.permissions.protected_paths import (
     names_config,
 )
 from recollect.permissions.script_checks import FindReading, read_find
+from recollect.permissions.shell_builtins import SET_NAMES, SHOPT_NAMES
 from recollect.permissions.shell_values import may_be_option
 from recollect.permissions.wrapper_programs import SHELLS, WRAPPERS
 from recollect.permissions.wrapper_removal import (
@@ -99,6 +100,7 @@ class _Collector:
         line: ParsedLine,
         outer: tuple[CommandWords, ...],
         depth: int,
+        stdin_text: str | None = None,
         *,
         captured: bool = False,
     ) -> None:
@@ -112,6 +114,8 @@ class _Collector:
             start = start_normal_form(command, outer)
             if captured:  # so is the shell that runs the line
                 start = msgspec.structs.replace(start, captured=True)
+            if start.stdin_text is None:
+                start = msgspec.structs.replace(start, stdin_text=stdin_text)
             last = self._unwrap(start, producer)
             producer = last
             if not self._add_nested(last, depth):
@@ -174,7 +178,8 @@ class _Collector:
             return True
         self.objections.extend(step.objections)
         self._object_to_parameters(step, text)
-        self.add_line(line, step.forms, depth + 1, captured=step.captured)
+        inherited = None if text == step.stdin_text else step.stdin_text
+        self.add_line(line, step.forms, depth + 1, inherited, captured=step.captured)
         return bool(line.commands)
 
     def _object_to_parameters(self, step: NormalCommand, text: str) -> None:
@@ -210,6 +215,8 @@ class _Collector:
 
 def _may_run_words(found: ProgramRecord, words: CommandWords) -> bool:
     """`pnpm git push` runs git, because pnpm has no sub-command of that name."""
+    if words[:3] == ("uv", "tool", "run"):
+        return True
     unknown = bool(found.commands) and words[1:2] != () and words[1] not in found.commands
     return found.nature in ("code", "refused") or (found.nature == "builds" and unknown)
 
@@ -297,6 +304,10 @@ def _nested_text(step: NormalCommand) -> str | None:
     reading = read_options(found, words[1:], step.doubtful())
     if reading.problem or reading.unlisted or any(one.spec.concern for one in reading.options):
         return None
+    if not (
+        SET_NAMES.issuperset(reading.values("-o")) and SHOPT_NAMES.issuperset(reading.values("-O"))
+    ):
+        return None  # the same words mean something else: `bash -O dotglob -c 'cat *'`
     operands = [at + 1 for at in reading.operands]
     if reading.has("-c"):
         return words[operands[0]] if operands and operands[0] not in step.uncertain else None

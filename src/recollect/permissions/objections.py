@@ -69,11 +69,15 @@ _PLACE = re.compile(
 _WRITING_MODULES = word_set("compileall ensurepip gzip tarfile venv virtualenv zipfile")
 # the working folder by another name, and everything in it
 _WHOLE_FOLDER = re.compile(r"(?:\.|\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`|~\+)?/*(?:\./*)*[*?]*/*\Z")
+_HERE = re.compile(r"(?:\.|\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`|~\+)/*(?:\./*)*\Z")
 _EMPTY_START = re.compile(r"\$(?:\w+|\{\w+\})/+[*?]*\Z")  # `$x/*` is `/*` if x is not set
 _REMOVERS = word_set("chgrp chmod chown mv rm shred truncate")
 _EXCLUDING = word_set("grep egrep fgrep ggrep tar du fd fdfind")
 _EXCLUSIONS = ("--exclude=", "--exclude-dir=")  # what they name is left out
 _INCLUDE = re.compile(r"--inc(?:l(?:u(?:de?)?)?)?\Z")  # of grep, which lets it be shortened
+_INPUT = ("-", "/dev/stdin")
+_EXPRESSION = "--expression"  # of sed
+_STREAMS = ("/dev/", "/proc/")  # what stands there is not in the line
 _TEMPORARY = "/tmp/"  # noqa: S108 - a sandbox has its own
 # In programs that are on no list these usually carry code, a command or another configuration.
 _SUSPICIOUS_WORD = re.compile(
@@ -134,7 +138,8 @@ def _object_to_words(command: NormalCommand, root: str, named: int) -> Iterator[
     elif found.nature == "refused":
         yield Objection("refused", f"{program} can run or write anything")
     elif found.nature == "code":
-        yield Objection("code", f"{program} can run or write anything")
+        streams = program in (".", "source") and words[1:2] != () and words[1].startswith(_STREAMS)
+        yield Objection("refused" if streams else "code", f"{program} can run or write anything")
         yield from _object_to_publishing(command)
     elif found.nature == "writes":
         if any("$" in words[at] or "`" in words[at] for at in command.uncertain):
@@ -173,6 +178,8 @@ def _object_to_subcommand(
     command: NormalCommand, found: ProgramRecord, root: str
 ) -> Iterator[Objection]:
     program, name = command.program, command.words[1]
+    if name in ("run", "run-script") and [*_operands(command)][1:2] == ["env"]:
+        yield Objection("refused", f"{program} run env runs what follows")
     concern: Concern = "code" if found.nature == "builds" else "refused"
     if name.startswith("-"):
         yield from _object_by_record(command, found, 1, root)
@@ -186,6 +193,10 @@ def _object_to_subcommand(
             yield from _object_by_record(command, deeper, 3, root)
     else:
         yield from _object_by_record(command, inner, 2, root)
+
+
+def _operands(command: NormalCommand) -> Iterator[str]:
+    return (word for word in command.words[1:] if not word.startswith("-"))
 
 
 def _object_by_record(
@@ -222,6 +233,8 @@ def _object_to_reading(given: CheckedWords, found: ProgramRecord) -> Iterator[Ob
     for word in (*reading.unlisted[:1], *split[:1]):
         yield Objection(concern, f"{word[:40]!r} is not among the options known to be harmless")
     for option in reading.options:
+        if given.program == "make" and option.value in _INPUT and given.stdin_text is None:
+            yield Objection("refused", "make takes its code from standard input")
         value = option.value if option.value and option.spec.name != "--exclude" else ""
         if names_secret(value) and "\n" not in value:
             yield Objection("refused", f"{value[:80]!r} may hold secrets")
@@ -349,7 +362,10 @@ def _object_to_written(command: NormalCommand, root: str) -> Iterator[Objection]
     words, program = command.words, command.program
     found = find_record(words[0])
     reading = OptionReading() if found is None else read_options(found, words[1:])
+    scripts = _sed_scripts(reading) if program == "sed" else frozenset[int]()
     for option in reading.options:  # also one that is glued to its letter: `cp -t.. a`
+        if program == "sed" and option.spec.name == _EXPRESSION:
+            continue
         if option.value and (is_outside(option.value, root) or names_config(option.value)):
             yield Objection("refused", f"{option.value[:80]!r} is outside, or decides what runs")
     for at, word in enumerate(words[1:], 1):
@@ -361,14 +377,22 @@ def _object_to_written(command: NormalCommand, root: str) -> Iterator[Objection]
             last = program == "mv" and at == len(words) - 1  # `mv a .` puts something there
             if not last or word not in (".", "./"):
                 yield Objection("refused", "it changes or removes the whole working folder")
-        if is_outside(word.removeprefix("of="), root):
+        if at not in scripts and is_outside(word.removeprefix("of="), root):
             yield Objection("refused", f"{word[:80]!r} is outside the working folder")
+
+
+def _sed_scripts(reading: OptionReading) -> frozenset[int]:
+    """Where among the words the scripts of sed stand: `/^#/d` is no path."""
+    if reading.values(_EXPRESSION):
+        given = [one.value_at for one in reading.options if one.spec.name == _EXPRESSION]
+        return frozenset(at + 1 for at in given if at >= 0)
+    return frozenset(at + 1 for at in reading.operands[:1])
 
 
 def _object_to_glob(word: str, target: str, root: str) -> Iterator[Objection]:
     """`cp evil/* .` puts whatever is there in the working folder, memory files too."""
     if word.rpartition("/")[2].strip("*") == "":
-        top = target in (".", "./", root, f"{root}/")
+        top = bool(_HERE.match(target)) or target.rstrip("/") == root.rstrip("/") != ""
         why = "the shell decides which files it puts there"
         yield Objection("refused" if top else "code", why)
 

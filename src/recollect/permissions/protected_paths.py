@@ -38,8 +38,9 @@ _BRACKETS = re.compile(r"\[[!^]?\]?[^\]]*\]")
 _BRACES = re.compile(r"[{},]")
 _MAX_NAMES, _MAX_PARTS, _LONGEST = 200, 20, 60
 _SLASHES = re.compile(r"/(?:\.?/)+")
-_PATH_SEPARATORS = re.compile(r"[/=:,@]+")
-_VALUE_SEPARATORS = re.compile(r"[=:,@]+")
+# also those of git: `:(top).env`
+_PATH_SEPARATORS = re.compile(r"[/=:,@()]+")
+_VALUE_SEPARATORS = re.compile(r"[=:,@()]+")
 _CODE_SEPARATORS = re.compile(r"[^A-Za-z0-9_.-]+")
 _JOINED = re.compile(r"""(['"])\s*[+.]?\s*(['"])""")  # `".e" + "nv"` is one text
 _CODE_PATHS = re.compile(r"[A-Za-z0-9_./-]+")
@@ -49,6 +50,7 @@ _CHOSEN_ELSEWHERE = re.compile(r"[-{,=+?](?:/(?!tmp/)|~|\.\.(?:[/},]|\Z))")
 _ELSEWHERE = re.compile(
     r"\$\{?(?:HOME|OLDPWD)\b|\$\{PWD[^}]|(?:\$\(|`)\s*dirname\b[^)`]*(?:PWD|pwd)"
 )
+_VARIABLE = re.compile(r"\$(?:\w+|\{\w+\})")
 _FIRST_NAMES = tuple({name.path.partition("/")[0] for name in PROTECTED_NAMES})
 
 
@@ -191,6 +193,8 @@ def _glued_values(word: str) -> Iterator[str]:
 
 def leads_elsewhere(word: str) -> bool:
     """Whether the shell makes another folder of the word: `$HOME/x`, `${PWD%/*}`, `{../x,y}`."""
+    if "$" in word and ".." in _VARIABLE.sub("", word).split("/"):
+        return True  # `${x}../y`: a variable that is not set is nothing
     chosen = "{" in word and _CHOSEN_ELSEWHERE.search(word) is not None
     return chosen or _ELSEWHERE.match(word) is not None
 

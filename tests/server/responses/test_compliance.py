@@ -302,11 +302,8 @@ def test_a_stream_validates_and_ends_with_the_response(
 def test_a_function_is_called_and_its_output_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wire: Any
 ) -> None:
-    script: list[ProviderLine] = [
-        says(call("get_weather", location="San Francisco, CA")),
-        says(call("get_weather", location="San Francisco, CA")),
-        "64 degrees.",
-    ]
+    called = says(call("get_weather", location="San Francisco, CA"))
+    script: list[ProviderLine] = [called, called, called, "64 degrees."]
     choice = {"type": "function", "name": "get_weather"}
     with stage(tmp_path, monkeypatch, script, wire, validate=True) as of:
         server = of.serve()
@@ -316,6 +313,8 @@ def test_a_function_is_called_and_its_output_is_used(
         assert [type(e.item) for e in added] == [type(e.item) for e in done] == [CallItem]
         assert any(isinstance(e, ArgumentsDelta) for e in events)
         assert any(isinstance(e, ArgumentsDone) for e in events)
+        free = ask(server, input=[said("user", "Weather?")], tools=[WEATHER])
+        assert [type(item) for item in free.output] == [CallItem]
         first = ask(server, input="Weather?", tools=[WEATHER], tool_choice=choice)
         (item,) = first.output
         assert isinstance(item, CallItem)
