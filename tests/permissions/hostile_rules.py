@@ -6,8 +6,7 @@ has no effect in the trap sandbox as it is (no terminal, another version) and mu
 if it is allowed; `+` one that `edit` or `free` is meant to run: plain writing, and code of the
 project; `?` one that gets through mode `free` and is known to: what code computes, and which
 protected files a listing names for a command that writes, cannot be seen in the line. `touch` is
-the harm itself and denied
-everywhere.
+the harm itself and denied everywhere.
 """
 
 from __future__ import annotations

@@ -33,7 +33,8 @@ from recollect.permissions.folder_contents import FindSecrets, FolderSecrets, as
 from recollect.permissions.folder_judgement import find_hidden_read
 from recollect.permissions.normal_command import NormalCommand
 from recollect.permissions.normal_form import DISGUISES, NormalLine, normalize_line
-from recollect.permissions.objections import find_objections, is_outside, writes_files
+from recollect.permissions.objections import find_objections
+from recollect.permissions.path_objections import is_outside, writes_files
 from recollect.permissions.program_record import Objection
 from recollect.permissions.program_table import find_record
 from recollect.permissions.protected_paths import (

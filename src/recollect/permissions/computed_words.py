@@ -18,8 +18,8 @@ from recollect.permissions.folder_contents import FolderRead
 from recollect.permissions.name_flow import listed_names
 from recollect.permissions.normal_command import NormalCommand
 from recollect.permissions.normal_form import NormalLine
-from recollect.permissions.objections import is_outside, writes_files
 from recollect.permissions.parsed_line import ParsedLine, word_set
+from recollect.permissions.path_objections import is_outside, writes_files
 from recollect.permissions.protected_paths import (
     leaves_folder,
     matches_config,
@@ -70,8 +70,9 @@ def _object_to_passed(
         used = writes and any(f"${name}" in word for word in decided)
         if used and (is_outside(value, root) or names_config(value)):
             return f"the value of {name} leads outside the working folder, or is protected"
+    splits = any(form[0] == "xargs" for one in normal.commands for form in one.forms)
     for command in normal.commands:
-        for word in _passed_texts(command):
+        for word in _passed_texts(command, splits=splits):
             protected = names_config(word) or leaves_folder(word, root)
             if names_secret(word) or (writes and protected):
                 return f"{word[:80]!r} is passed on to another command"
@@ -86,10 +87,11 @@ def _appended(line: ParsedLine) -> Iterator[tuple[str, str]]:
     yield from ((name, "".join(parts)) for name, parts in values.items() if len(parts) > 1)
 
 
-def _passed_texts(command: NormalCommand) -> Iterator[str]:
-    """What a command prints by its own words, or takes names from."""
+def _passed_texts(command: NormalCommand, *, splits: bool) -> Iterator[str]:
+    """What a command prints by its own words, or takes names from; xargs `splits` them."""
     if command.words[0] in ("echo", "printf"):
-        yield from (word for word in command.words[1:] if " " not in word.strip())
+        printed = (word for word in command.words[1:] if splits or " " not in word.strip())
+        yield from (name for word in printed for name in word.split())
     takes = command.words[0] in _TAKES_NAMES or any(one[0] == "xargs" for one in command.forms)
     if takes and command.stdin_text:
         yield from command.stdin_text.split()

@@ -23,8 +23,8 @@ from recollect.permissions.folder_readers import list_names, prints_patch, read_
 from recollect.permissions.name_flow import reads_of_names
 from recollect.permissions.normal_command import NormalCommand
 from recollect.permissions.normal_form import NormalLine
-from recollect.permissions.objections import writes_files
 from recollect.permissions.parsed_line import word_set
+from recollect.permissions.path_objections import writes_files
 from recollect.permissions.program_table import find_record
 from recollect.permissions.wrapper_removal import ANY_WORDS, FILE_NAME
 

@@ -28,8 +28,8 @@ from recollect.permissions.normal_command import (
     advance,
     start_normal_form,
 )
-from recollect.permissions.objections import is_outside
 from recollect.permissions.parsed_line import word_set
+from recollect.permissions.path_objections import is_outside
 from recollect.permissions.program_record import (
     Objection,
     ProgramRecord,

@@ -12,7 +12,7 @@ import msgspec
 
 from recollect.permissions.environment_variables import judge_assignment
 from recollect.permissions.normal_command import NormalCommand, add_objection, advance
-from recollect.permissions.objections import writes_files
+from recollect.permissions.path_objections import writes_files
 from recollect.permissions.program_record import (
     Objection,
     OptionReading,

@@ -7,6 +7,7 @@ user changes files that decide what runs later, whatever the mode.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from functools import cache, partial
 from pathlib import Path
@@ -88,7 +89,9 @@ def build_permission_check(
         return _judge_change(tool.name, permissions.mode, interactive=approve is not None)
 
     async def check(tool: Tool, call: ToolCall) -> str:
-        verdict = decide(tool, call)
+        # a command is judged in a thread: looking into large folders takes its time
+        judging = asyncio.to_thread(decide, tool, call) if tool.name == SHELL_TOOL else None
+        verdict = decide(tool, call) if judging is None else await judging
         if not verdict.reason:
             return ""
         if approve is not None and verdict.may_ask:
