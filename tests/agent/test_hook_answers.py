@@ -164,3 +164,48 @@ def test_whatever_else_an_answer_says_a_refusal_refuses_and_nothing_odd_is_silen
     assert found.allowed == (not refused)
     odd = any(word in ("x", 1, False) for word in words) or "more" in {*top, *inner}
     assert refused or not odd or found.warnings
+
+
+DENIAL = '{"decision": "deny", "reason": "no"}'
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        f"\ufeff{DENIAL}",
+        f"\x1b[31m{DENIAL}\x1b[0m",
+        f"checking {DENIAL}",
+        f"checked 3 files\n   {DENIAL}",
+        '{"permission": {"behavior": "deny", "message": "no"}}',
+        '{"permissionDecision": {"behavior": "deny", "message": "no"}}',
+    ],
+)
+def test_a_refusal_is_found_in_what_a_command_prints(output: str) -> None:
+    found = parse_output(output, 10_000)
+    assert (found.allowed, found.reason) == (False, "no")
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        '{"ok": false, "reason": "no"}',
+        '{"Decision": "deny", "reason": "no"}',
+        '{"permission_decision": "deny", "additionalContext": "x", "reason": "no"}',
+        '{"hookSpecificOutput": [{"permissionDecision": "deny"}]}',
+        '{"hookSpecificOutput": "deny"}',
+        DENIAL.encode("utf-16").decode("utf-8", "replace"),
+        f"{DENIAL} {DENIAL}",
+    ],
+)
+def test_an_answer_that_may_refuse_is_never_a_silent_yes(output: str) -> None:
+    try:
+        found = parse_output(output, 10_000)
+    except (TypeError, ValueError):
+        return  # before a tool call the user is asked then
+    assert found.ask
+    assert found.warnings
+
+
+@pytest.mark.parametrize("output", ["", "formatted {3} files", "done", "a {name} of {}", "{}"])
+def test_plain_text_is_no_answer(output: str) -> None:
+    assert parse_output(output, 10_000) == HookDecision()

@@ -1,11 +1,12 @@
 """Hostile lines by the rule that seems to allow them: what `hostile_lines/*.txt` say.
 
 A block begins with `== sed -n *`: the rule that a user would write; `!= git push *` adds what the
-user denies. A `⏎` stands for the end of a line; `~` marks a line that has no effect in the trap
-sandbox as it is (no terminal, another version) and must be harmless only if it is allowed; `+` one
-that `edit` or `free` is meant to run: plain writing, and code of the project; `?` one that gets
-through mode `free` and is known to: what the names of files or an expansion's pattern make of a
-word cannot be seen in the line. `touch` is the harm itself and denied everywhere.
+user denies. A `⏎` stands for the end of a line, a `␍` for a carriage return; `~` marks a line that
+has no effect in the trap sandbox as it is (no terminal, another version) and must be harmless only
+if it is allowed; `+` one that `edit` or `free` is meant to run: plain writing, and code of the
+project; `?` one that gets through mode `free` and is known to: what code computes, and which
+protected files a listing names for a command that writes, cannot be seen in the line. `touch` is
+the harm itself and denied everywhere.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ def _read_line(text: str, allow: str, deny: tuple[str, ...]) -> RuledLine:
     marks = ""
     while text[:2] in ("~ ", "+ ", "? "):
         marks, text = marks + text[0], text[2:]
-    return RuledLine(text.replace("⏎", "\n"), allow, deny, "~" not in marks, marks.strip("~") != "")
+    plain = text.replace("⏎", "\n").replace("␍", "\r")
+    return RuledLine(plain, allow, deny, "~" not in marks, marks.strip("~") != "")
 
 
 def _read_blocks(file: Path) -> list[RuledLine]:

@@ -14,19 +14,24 @@ from recollect.permissions.command_rules import (
     parse_rules,
     tighten,
 )
+from tests.permissions.workspaces import no_secrets
 
 ORDER = ("allow", "ask", "deny")
 
 
 def judged(text: str, given_rules: CommandRules, *, interactive: bool = True) -> CommandVerdict:
     """As with a sandbox in force."""
-    return judge_line(text, given_rules, interactive=interactive, sandboxed=True)
+    return judge_line(
+        text, given_rules, interactive=interactive, sandboxed=True, find_secrets=no_secrets
+    )
 
 
 def decided(
     text: str, mode: PermissionMode = "ask", root: str = "", **given: tuple[str, ...]
 ) -> str:
-    return judge_line(text, parse_rules(mode=mode, **given), root=root, sandboxed=True).decision
+    return judge_line(
+        text, parse_rules(mode=mode, **given), root=root, sandboxed=True, find_secrets=no_secrets
+    ).decision
 
 
 def test_deny_comes_before_ask_and_ask_before_allow() -> None:

@@ -10,6 +10,7 @@ from recollect.permissions.command_rules import CommandRule, CommandRules, parse
 from tests.permissions.harmless_commands import HARMLESS, SENSIBLE
 from tests.permissions.hostile_folder import HostileFolder, can_run
 from tests.permissions.hostile_programs import HOSTILE
+from tests.permissions.workspaces import no_secrets
 
 # Every name that stands anywhere in a hostile command is allowed with any further words: the
 # program, what it wraps, its files. Only `touch`, the harm itself, is not.
@@ -34,16 +35,18 @@ def test_a_hostile_command_fires_and_is_not_allowed_by_the_most_generous_rules(
     if not can_run(case):
         pytest.skip(f"{case.needs} is not installed")
     assert folder.fires(case), f"does not fire: {case.command[:200]!r}"
-    assert judge_line(case.command, GENEROUS, sandboxed=True).decision != "allow", case.command[
-        :200
-    ]
+    assert (
+        judge_line(case.command, GENEROUS, sandboxed=True, find_secrets=no_secrets).decision
+        != "allow"
+    ), case.command[:200]
 
 
 @pytest.mark.parametrize("mode", ["plan", "ask"])
 def test_no_hostile_command_runs_where_no_user_can_be_asked(mode: str) -> None:
     given = CommandRules(allow=GENEROUS.allow, mode="plan" if mode == "plan" else "ask")
     verdicts = [
-        judge_line(case.command, given, interactive=False, sandboxed=True) for case in HOSTILE
+        judge_line(case.command, given, interactive=False, sandboxed=True, find_secrets=no_secrets)
+        for case in HOSTILE
     ]
     assert {verdict.decision for verdict in verdicts} == {"deny"}
 
@@ -58,7 +61,7 @@ def test_exact_rules_for_parts_of_a_line_do_not_allow_what_is_never_allowed_by_r
         )
         given = CommandRules(allow=exact)
         if not any(one.gives_line(case.command, parse_line(case.command)) for one in exact):
-            verdict = judge_line(case.command, given, sandboxed=True)
+            verdict = judge_line(case.command, given, sandboxed=True, find_secrets=no_secrets)
             assert verdict.decision != "allow", case.command[:200]
 
 
@@ -70,7 +73,9 @@ def test_at_least_two_hundred_hostile_commands_need_nothing_unusual() -> None:
 def test_nineteen_of_twenty_everyday_commands_are_allowed_by_sensible_rules() -> None:
     given = parse_rules(allow=SENSIBLE)
     asked = [
-        text for text in HARMLESS if judge_line(text, given, sandboxed=True).decision != "allow"
+        text
+        for text in HARMLESS
+        if judge_line(text, given, sandboxed=True, find_secrets=no_secrets).decision != "allow"
     ]
     assert len(HARMLESS) >= 100
     assert len(asked) <= len(HARMLESS) * 0.05, asked
@@ -81,6 +86,7 @@ def test_sensible_rules_allow_no_hostile_command() -> None:
     wrong = [
         case.command
         for case in HOSTILE
-        if judge_line(case.command, given, sandboxed=True).decision == "allow"
+        if judge_line(case.command, given, sandboxed=True, find_secrets=no_secrets).decision
+        == "allow"
     ]
     assert wrong == []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,11 @@ import pytest
 
 from recollect.permissions.command_judge import judge_line
 from recollect.permissions.command_rules import CommandRules, parse_rules
+from recollect.permissions.folder_contents import FindSecrets
+from recollect.runtime.secret_files import secret_finder
 from tests.permissions.everyday_commands import EVERYDAY, RULES
+from tests.permissions.everyday_searches import BESIDE_A_SECRET, SEARCHES
+from tests.permissions.workspaces import no_secrets
 
 _PLACE = os.environ.get("RECOLLECT_TRANSCRIPTS", "")
 _REMOTE = ("git push", "bd sync", "git remote")  # they change what others see, so they ask
@@ -44,18 +49,33 @@ def _real_commands(count: int) -> list[tuple[str, str]]:
     return [(command, distinct[command]) for command in by_digest[:count]]
 
 
-def _refused(lines: list[tuple[str, str]], rules: CommandRules) -> dict[str, str]:
+def _refused(
+    lines: list[tuple[str, str]], rules: CommandRules, find_secrets: FindSecrets = no_secrets
+) -> dict[str, str]:
     verdicts = {
-        command: judge_line(command, rules, root=root, sandboxed=True) for command, root in lines
+        command: judge_line(command, rules, root=root, sandboxed=True, find_secrets=find_secrets)
+        for command, root in lines
     }
     return {text: one.reason for text, one in verdicts.items() if one.decision != "allow"}
 
 
 def test_everyday_lines_run_in_mode_free_with_a_sandbox() -> None:
-    lines = [(text, "/home/me/project") for text in EVERYDAY]
+    lines = [(text, "/home/me/project") for text in (*EVERYDAY, *SEARCHES)]
     assert len(lines) >= 85
+    assert len(SEARCHES) >= 25
     refused = _refused(lines, CommandRules(mode="free"))
     assert len(refused) <= 0.03 * len(lines), refused
+
+
+def test_lines_that_leave_out_the_secret_of_a_project_run_in_mode_free(tmp_path: Path) -> None:
+    for name in ("src/app.py", "tests/test_app.py", "README.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("foo\n")
+    subprocess.run(["git", "init", "-q", "."], cwd=tmp_path, check=True)
+    subprocess.run(["git", "add", "-A"], cwd=tmp_path, check=True)
+    (tmp_path / ".env").write_text("KEY=secret\n")
+    lines = [(text, str(tmp_path)) for text in BESIDE_A_SECRET]
+    assert _refused(lines, CommandRules(mode="free"), secret_finder(tmp_path)) == {}
 
 
 @pytest.mark.skipif(not _PLACE, reason="RECOLLECT_TRANSCRIPTS is not set")

@@ -9,14 +9,17 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 import pytest
 
 from recollect.permissions.command_judge import judge_line
 from recollect.permissions.command_rules import CommandRules, PermissionMode, parse_rules
+from recollect.permissions.folder_contents import FindSecrets
 from tests.permissions.option_attacks import OptionAttack, make_option_attacks
 from tests.permissions.random_attacks import RandomAttack, make_attack
 from tests.permissions.trap_sandbox import WORK, TrapSandbox, find_harm, has_bubblewrap
+from tests.permissions.workspaces import no_secrets
 
 needs_bubblewrap = pytest.mark.skipif(not has_bubblewrap(), reason="bubblewrap is not installed")
 _SECONDS = 0.05  # of processor time, for one line
@@ -28,12 +31,15 @@ def traps(tmp_path_factory: pytest.TempPathFactory) -> TrapSandbox:
     return TrapSandbox(tmp_path_factory.mktemp("traps") / "one")
 
 
-def _allowing_mode(attack: OptionAttack) -> PermissionMode | None:
+def _allowing_mode(attack: OptionAttack, traps: TrapSandbox) -> PermissionMode | None:
     """The strictest mode in which the program's own rule, or the mode itself, lets it run."""
     modes: tuple[PermissionMode, ...] = ("ask",) if attack.target.honest else ("ask", "free")
     for mode in modes:
         rules = parse_rules(allow=(f"{attack.target.program} *",), deny=_DENY, mode=mode)
-        if judge_line(attack.line, rules, root=WORK, sandboxed=True).decision == "allow":
+        verdict = judge_line(
+            attack.line, rules, root=WORK, sandboxed=True, find_secrets=traps.find_secrets
+        )
+        if verdict.decision == "allow":
             return mode
     return None
 
@@ -41,7 +47,7 @@ def _allowing_mode(attack: OptionAttack) -> PermissionMode | None:
 def _run_options(attacks: Iterable[OptionAttack], traps: TrapSandbox) -> list[str]:
     fired = []
     for attack in attacks:
-        if (mode := _allowing_mode(attack)) is None:
+        if (mode := _allowing_mode(attack, traps)) is None:
             continue
         effects = traps.run(attack.line) - {"printed the environment"}
         may_write = attack.target.writes or mode == "free"
@@ -64,14 +70,18 @@ def test_no_option_at_all_carries_a_payload_past_its_rule(traps: TrapSandbox) ->
     assert fired == [], "\n".join(fired)
 
 
-def _judge_timed(attacks: Iterable[RandomAttack]) -> Iterator[tuple[RandomAttack, bool, float]]:
+def _judge_timed(
+    attacks: Iterable[RandomAttack], find_secrets: FindSecrets
+) -> Iterator[tuple[RandomAttack, bool, float]]:
     gc.disable()  # its pauses are not the judge's
     try:
         for number, attack in enumerate(attacks):
             if number % 2_000 == 0:
                 gc.collect()
             begun = time.thread_time()
-            verdict = judge_line(attack.line, attack.rules, root=WORK, sandboxed=True)
+            verdict = judge_line(
+                attack.line, attack.rules, root=WORK, sandboxed=True, find_secrets=find_secrets
+            )
             yield attack, verdict.decision == "allow", time.thread_time() - begun
     finally:
         gc.enable()
@@ -111,13 +121,13 @@ def test_no_repeated_piece_of_syntax_keeps_the_judge_busy(piece: str) -> None:
 
 def _thread_seconds(line: str, rules: CommandRules) -> float:
     begun = time.thread_time()
-    judge_line(line, rules, root=WORK, sandboxed=True)
+    judge_line(line, rules, root=WORK, sandboxed=True, find_secrets=no_secrets)
     return time.thread_time() - begun
 
 
 @needs_bubblewrap
 def test_random_lines_that_are_allowed_have_no_effect(traps: TrapSandbox) -> None:
-    judged = list(_judge_timed(make_attack(seed) for seed in range(400)))
+    judged = list(_judge_timed(map(make_attack, range(400)), traps.find_secrets))
     fired = _run_random([attack for attack, allowed, _ in judged if allowed][:30], traps)
     assert fired == [], "\n".join(fired)
 
@@ -129,7 +139,8 @@ def test_two_hundred_thousand_random_lines_are_judged_in_time_and_have_no_effect
     traps: TrapSandbox,
 ) -> None:
     allowed, slow, worst, count = [], [], 0.0, 0
-    for attack, is_allowed, seconds in _judge_timed(make_attack(seed) for seed in range(200_000)):
+    attacks, looked = map(make_attack, range(200_000)), cache(traps.find_secrets)
+    for attack, is_allowed, seconds in _judge_timed(attacks, looked):
         count, worst = count + 1, max(worst, seconds)
         if seconds > _SECONDS:
             slow.append((seconds, attack.line))

@@ -8,6 +8,7 @@ from recollect.permissions.command_judge import judge_line
 from recollect.permissions.command_parser import parse_line
 from recollect.permissions.command_rules import CommandRules, parse_rules
 from recollect.permissions.normal_form import normalize_line
+from tests.permissions.workspaces import no_secrets
 
 
 def meaning(text: str, root: str = "") -> str:
@@ -59,7 +60,7 @@ def test_what_only_stands_in_front_is_taken_off(text: str, normal: str) -> None:
 )  # fmt: skip
 def test_a_deny_rule_is_not_walked_around(text: str) -> None:
     given = parse_rules(deny=("git push *",), allow=("git *", "echo *"), mode="free")
-    assert judge_line(text, given, sandboxed=True).decision == "deny"
+    assert judge_line(text, given, sandboxed=True, find_secrets=no_secrets).decision == "deny"
 
 
 @pytest.mark.parametrize(
@@ -68,20 +69,23 @@ def test_a_deny_rule_is_not_walked_around(text: str) -> None:
 )
 def test_a_deny_rule_matches_its_options_in_any_order_and_spelling(text: str) -> None:
     given = parse_rules(deny=("git push --force *", "rm -rf *"), mode="free")
-    assert judge_line(text, given, sandboxed=True).decision == "deny"
+    assert judge_line(text, given, sandboxed=True, find_secrets=no_secrets).decision == "deny"
 
 
 @pytest.mark.parametrize("text", ["git $(echo push)", "echo push | xargs git", "git $x origin"])
 def test_what_the_shell_decides_is_asked_where_it_could_be_denied(text: str) -> None:
     given = parse_rules(deny=("git push *",), allow=("git *", "echo *"), mode="free")
-    assert judge_line(text, given, sandboxed=True).decision == "ask"
+    assert judge_line(text, given, sandboxed=True, find_secrets=no_secrets).decision == "ask"
 
 
 def test_code_with_the_words_of_a_deny_rule_is_asked() -> None:
     text = "python -c 'import os; os.system(\"git push\")'"
-    assert judge_line(text, parse_rules(mode="free"), sandboxed=True).decision == "allow"
+    assert (
+        judge_line(text, parse_rules(mode="free"), sandboxed=True, find_secrets=no_secrets).decision
+        == "allow"
+    )
     given = parse_rules(mode="free", deny=("git push *",))
-    assert judge_line(text, given, sandboxed=True).decision == "ask"
+    assert judge_line(text, given, sandboxed=True, find_secrets=no_secrets).decision == "ask"
 
 
 @pytest.mark.parametrize(
@@ -90,17 +94,34 @@ def test_code_with_the_words_of_a_deny_rule_is_asked() -> None:
      "PYTHONSTARTUP=x python a.py", "LC_ALL=zh_CN.GBK bash x.sh", "read PATH", "printf -v PATH x"],
 )  # fmt: skip
 def test_a_variable_that_decides_what_runs_is_never_harmless(text: str) -> None:
-    assert judge_line(text, CommandRules(mode="free"), sandboxed=True).decision == "ask"
+    assert (
+        judge_line(
+            text, CommandRules(mode="free"), sandboxed=True, find_secrets=no_secrets
+        ).decision
+        == "ask"
+    )
 
 
 def test_a_rule_for_a_wrapper_allows_nothing_but_one_for_a_runner_does() -> None:
     given = parse_rules(allow=("timeout *", "env *", "xargs *", "bash *", "uv run *"))
     for text in ("timeout 5 touch x", "env touch x", "ls | xargs touch", "bash -c 'touch x'"):
-        assert judge_line(text, given, sandboxed=True).decision == "ask", text
-    assert judge_line("uv run alembic upgrade head", given, sandboxed=True).decision == "allow"
-    assert judge_line("uv run python -c 1", given, sandboxed=True).decision == "ask"
+        assert judge_line(text, given, sandboxed=True, find_secrets=no_secrets).decision == "ask", (
+            text
+        )
+    assert (
+        judge_line(
+            "uv run alembic upgrade head", given, sandboxed=True, find_secrets=no_secrets
+        ).decision
+        == "allow"
+    )
+    assert (
+        judge_line("uv run python -c 1", given, sandboxed=True, find_secrets=no_secrets).decision
+        == "ask"
+    )
 
 
 def test_who_is_asked_sees_what_the_line_means() -> None:
-    verdict = judge_line("timeout 60 git -P push", parse_rules(), sandboxed=True)
+    verdict = judge_line(
+        "timeout 60 git -P push", parse_rules(), sandboxed=True, find_secrets=no_secrets
+    )
     assert (verdict.decision, verdict.normal_form) == ("ask", "git push")

@@ -9,6 +9,7 @@ import pytest
 from recollect.permissions.command_judge import judge_line
 from recollect.permissions.command_rules import CommandRules, PermissionMode, parse_rules
 from recollect.permissions.program_record import read_options, record
+from tests.permissions.workspaces import no_secrets
 
 GREP = record("-niv -e,--regexp= -A= --color=? --count !-O=?", numbers=True)
 
@@ -86,7 +87,12 @@ def test_what_can_be_read_in_two_ways_is_said(words: tuple[str, ...]) -> None:
 def test_an_ordinary_rule_does_not_run_write_or_read_what_it_does_not_say(
     rule: str, text: str
 ) -> None:
-    assert judge_line(text, parse_rules(allow=(rule,)), sandboxed=True).decision == "ask"
+    assert (
+        judge_line(
+            text, parse_rules(allow=(rule,)), sandboxed=True, find_secrets=no_secrets
+        ).decision
+        == "ask"
+    )
 
 
 @pytest.mark.parametrize("mode", ["ask", "free"])
@@ -96,7 +102,7 @@ def test_judging_ends_whatever_the_line_is(unit: str, mode: PermissionMode) -> N
     for before, after in (("sed -n '/", "/!!'"), ("git log ", ""), ("", "")):
         text = before + unit * ((7_900 - len(before)) // len(unit)) + after
         start = time.thread_time()
-        judge_line(text, given, sandboxed=True)
+        judge_line(text, given, sandboxed=True, find_secrets=no_secrets)
         assert time.thread_time() - start < 5, text[:40]  # seconds once, minutes before
 
 
@@ -113,14 +119,19 @@ def test_judging_ends_whatever_the_line_is(unit: str, mode: PermissionMode) -> N
     ],
 )  # fmt: skip
 def test_mode_free_asks_for_what_is_disguised_secret_protected_or_outward(text: str) -> None:
-    assert judge_line(text, CommandRules(mode="free"), sandboxed=True).decision == "ask"
+    assert (
+        judge_line(
+            text, CommandRules(mode="free"), sandboxed=True, find_secrets=no_secrets
+        ).decision
+        == "ask"
+    )
 
 
 def test_plain_file_commands_run_in_mode_edit_inside_the_folder_only() -> None:
     given = CommandRules(mode="edit")
 
     def decided(text: str) -> str:
-        return judge_line(text, given, root="/w", sandboxed=True).decision
+        return judge_line(text, given, root="/w", sandboxed=True, find_secrets=no_secrets).decision
 
     for text in ("mkdir -p a/b", "touch /w/a", "mv a b", "cp -r a b", "rm -rf build"):
         assert decided(text) == "allow", text

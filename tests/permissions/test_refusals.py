@@ -17,13 +17,14 @@ from recollect.permissions.shell_builtins import BUILTIN_CHECKS
 from recollect.permissions.text_programs import TEXT_PROGRAMS
 from tests.permissions.hostile_rules import RULED
 from tests.permissions.trap_sandbox import WORK
+from tests.permissions.workspaces import no_secrets
 
 _LINES = (Path(__file__).parent / "developer_lines.txt").read_text(encoding="utf-8").splitlines()
 FREE = CommandRules(mode="free")
 
 
 def _decide(text: str, given: CommandRules) -> str:
-    return judge_line(text, given, root=WORK, sandboxed=True).decision
+    return judge_line(text, given, root=WORK, sandboxed=True, find_secrets=no_secrets).decision
 
 
 def test_what_a_developer_types_all_day_runs_in_mode_free_with_a_sandbox() -> None:
@@ -34,10 +35,14 @@ def test_what_a_developer_types_all_day_runs_in_mode_free_with_a_sandbox() -> No
 @pytest.mark.parametrize("sandboxed", [True, False])
 def test_suggested_rules_allow_the_line_when_the_settings_have_them(sandboxed: bool) -> None:
     for one in RULED[::9]:
-        verdict = judge_line(one.line, FREE, root=WORK, sandboxed=sandboxed)
+        verdict = judge_line(
+            one.line, FREE, root=WORK, sandboxed=sandboxed, find_secrets=no_secrets
+        )
         if verdict.suggested_rules:
             given = parse_rules(allow=verdict.suggested_rules, mode="free")
-            again = judge_line(one.line, given, root=WORK, sandboxed=sandboxed)
+            again = judge_line(
+                one.line, given, root=WORK, sandboxed=sandboxed, find_secrets=no_secrets
+            )
             assert again.decision == "allow", (one.line, verdict.suggested_rules)
 
 

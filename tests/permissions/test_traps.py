@@ -36,14 +36,20 @@ def _rules(one: RuledLine, mode: PermissionMode, *more: str) -> CommandRules:
 
 
 def _allowed(
-    lines: tuple[RuledLine, ...], *, generous: bool
+    lines: tuple[RuledLine, ...], traps: TrapSandbox, *, generous: bool
 ) -> Iterator[tuple[RuledLine, PermissionMode]]:
     more = tuple(rule for rule in _GENEROUS if rule != "touch *") if generous else ()
     for one in lines:
         for mode in ("ask",) if generous else _MODES:
             if mode in ("edit", "free") and one.honest:
                 continue
-            verdict = judge_line(one.line, _rules(one, mode, *more), root=WORK, sandboxed=True)
+            verdict = judge_line(
+                one.line,
+                _rules(one, mode, *more),
+                root=WORK,
+                sandboxed=True,
+                find_secrets=traps.find_secrets,
+            )
             if verdict.decision == "allow":
                 yield one, mode
 
@@ -61,12 +67,12 @@ def _fired(allowed: Iterator[tuple[RuledLine, PermissionMode]], traps: TrapSandb
 
 
 def test_no_hostile_line_that_its_rule_or_a_mode_allows_fires(traps: TrapSandbox) -> None:
-    fired = _fired(_allowed(_SAMPLE, generous=False), traps)
+    fired = _fired(_allowed(_SAMPLE, traps, generous=False), traps)
     assert fired == [], "\n".join(fired)
 
 
 def test_no_hostile_line_that_the_most_generous_rules_allow_fires(traps: TrapSandbox) -> None:
-    fired = _fired(_allowed(_SAMPLE, generous=True), traps)
+    fired = _fired(_allowed(_SAMPLE, traps, generous=True), traps)
     assert fired == [], "\n".join(fired)
 
 
@@ -76,7 +82,7 @@ def test_no_hostile_line_that_the_most_generous_rules_allow_fires(traps: TrapSan
 def test_none_of_all_the_hostile_lines_fires_if_it_is_allowed(
     traps: TrapSandbox, generous: bool
 ) -> None:
-    fired = _fired(_allowed(RULED, generous=generous), traps)
+    fired = _fired(_allowed(RULED, traps, generous=generous), traps)
     assert fired == [], "\n".join(fired)
 
 

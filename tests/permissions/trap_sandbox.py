@@ -14,6 +14,8 @@ import subprocess
 from pathlib import Path
 from tempfile import TemporaryFile
 
+from recollect.permissions.folder_contents import FolderSecrets
+from recollect.runtime.secret_files import secret_finder
 from tests.permissions.hostile_folder import prepare, state
 
 CANARY = "canary-7f3a"
@@ -64,7 +66,8 @@ _BUBBLEWRAP = (
     " --setenv npm_config_cache /tmp/npm --setenv npm_config_update_notifier false"
     f" --setenv API_TOKEN environment-{CANARY}"
 ).split()
-WORK = "/mnt/trap/home/work"
+_TOP = "/mnt/trap"
+WORK = f"{_TOP}/home/work"
 
 _PROTECTED = (
     "home/work/.env", "home/work/AGENTS.md", "home/work/CLAUDE.md", "home/work/.git/hooks",
@@ -109,6 +112,7 @@ class TrapSandbox:
         assert done.returncode == 0, done.stderr.decode()
         self._untouched = state(self._prepared)
         self._refresh()
+        self._find_secrets = secret_finder(self._used / "home" / "work")
 
     def run(self, line: str, *, shell: str = "bash", before: str = "") -> frozenset[str]:
         """Run the line as the program would, and return its effects."""
@@ -133,6 +137,13 @@ class TrapSandbox:
         if found != self._untouched:
             self._refresh()
         return frozenset(effects)
+
+    def find_secrets(self, folder: str) -> FolderSecrets:
+        """What the judge would be told of a folder, named as a line in the sandbox names it."""
+        place = folder.replace("~", f"{_TOP}/home", 1) if folder.startswith("~") else folder
+        if not f"{place}/".startswith(f"{_TOP}/"):
+            return self._find_secrets(place)
+        return self._find_secrets(str(self._used) + place.removeprefix(_TOP))
 
     def _refresh(self) -> None:
         shutil.rmtree(self._used, ignore_errors=True)

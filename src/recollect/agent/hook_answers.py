@@ -9,6 +9,7 @@ decision, the user is asked.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
@@ -37,6 +38,8 @@ _OTHER = ("continue", "stopReason", "suppressOutput", "additionalContext", "keep
 _REASONS = frozenset(name for names in _DECIDING.values() for name in names)
 _MEANINGFUL = _REASONS.union(_DECIDING, _ARGUMENTS, _MESSAGES, _OTHER)
 _KNOWN = _MEANINGFUL | {_NESTED, "hookEventName"}
+_OBJECT = re.compile(r'^\s*\{|\{\s*"', re.MULTILINE)
+_TERMINAL_CODE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class _Answer(NamedTuple):
@@ -60,11 +63,12 @@ def parse_object(text: str, limit: int) -> dict[str, Any]:
 
 def parse_output(text: str, limit: int) -> HookDecision:
     """What a command printed. Plain text is no answer; `ValueError` for JSON that is wrong."""
-    text = text.strip()
-    # some programs print a line before their answer
-    start = 0 if text.startswith("{") else text.find("\n{") + 1
-    if text[start:].startswith("{"):
-        return parse_answer(parse_object(text[start:], limit))
+    text = _TERMINAL_CODE.sub("", text.removeprefix("\ufeff")).strip()
+    if "\0" in text:
+        raise ValueError("it is not UTF-8 text")
+    # some programs print something before their answer
+    if begun := _OBJECT.search(text):
+        return parse_answer(parse_object(text[begun.start() :], limit))
     if text.lower().strip("\"' .!") in _WORDS or text.startswith(("[", '"')):
         raise ValueError('an object was expected, such as {"decision": "deny"}')
     return HookDecision()
@@ -100,7 +104,9 @@ def parse_answer(value: Mapping[str, Any]) -> HookDecision:
 def _levels(value: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The object and those inside it that carry an answer."""
     yield value
-    for name in (_NESTED, "decision"):
+    if not isinstance(value.get(_NESTED), Mapping | None):
+        raise TypeError(f"{_NESTED} must be a JSON object")
+    for name in (_NESTED, *_DECIDING):
         if isinstance(inner := value.get(name), Mapping):
             yield from _levels(inner)
 
@@ -110,6 +116,9 @@ def _decisions(level: Mapping[str, Any]) -> Iterator[_Answer]:
         word = level.get(name)
         if word not in (None, "") and not isinstance(word, Mapping):
             yield _Answer(word, next(filter(None, map(level.get, reasons)), ""))
+    for name, value in level.items():  # a refusal in a field of another name is no consent
+        if name not in _KNOWN and (value is False or _word(value) in _REFUSALS):
+            yield _Answer(f"{name}: {value}", level.get("reason") or "")
     goes_on = level.get("continue")
     if goes_on is not None and not isinstance(goes_on, bool):
         yield _Answer(f"continue: {goes_on}", level.get("stopReason") or "")

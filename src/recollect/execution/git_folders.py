@@ -11,9 +11,11 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import stat
 import subprocess
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 # Folders that are looked into, nearest first: beyond, a walk would delay each command.
@@ -42,18 +44,27 @@ class GitFolders(NamedTuple):
     complete: bool  # false: there are more folders than are looked into
 
 
-def find_git_folders(roots: Iterable[str], limit: int = MAX_FOLDERS) -> GitFolders:
+def find_git_folders(
+    roots: Iterable[str],
+    limit: int = MAX_FOLDERS,
+    open_folder: Callable[[str], bool] = lambda _folder: False,
+    *,
+    whole: bool = False,
+) -> GitFolders:
+    """`open_folder` is asked about a folder that cannot be listed; true: it can be now. `whole`: at
+    last also look where git keeps its objects: any folder can be made to look like git's."""
     folders: list[str] = []
     links: list[str] = []
     waiting = deque((root, False) for root in roots)
+    last: deque[tuple[str, bool]] = deque()
     seen = 0
-    while waiting and seen < limit:
-        folder, inside = waiting.popleft()
+    while (waiting or last) and seen < limit:
+        folder, inside = (waiting or last).popleft()
         seen += 1
-        try:
-            with os.scandir(folder) as found:
-                children = {item.name: item for item in found}
-        except OSError:
+        children = _list_children(folder)
+        if children is None and open_folder(folder):
+            children = _list_children(folder)
+        if children is None:
             continue
         below = {n for n, item in children.items() if item.is_dir(follow_symlinks=False)}
         if ".git" in children and ".git" not in below:
@@ -63,20 +74,40 @@ def find_git_folders(roots: Iterable[str], limit: int = MAX_FOLDERS) -> GitFolde
             folders.append(folder)
             inside = True
         if inside:
-            below -= _WITHOUT_FOLDERS
+            skipped = below & _WITHOUT_FOLDERS
+            below -= skipped
+            last.extend((f"{folder}/{name}", False) for name in sorted(skipped) if whole)
         waiting.extend((f"{folder}/{name}", inside) for name in sorted(below))
     return GitFolders(tuple(folders), tuple(links), complete=not waiting)
+
+
+def _list_children(folder: str) -> dict[str, os.DirEntry[str]] | None:
+    """What is in a folder; None if it cannot be told. Without the right to search it nothing is
+    known of what it lists."""
+    try:
+        if not os.access(folder, os.R_OK | os.X_OK):
+            return None
+        with os.scandir(folder) as found:
+            return {item.name: item for item in found}
+    except OSError:
+        return None
+
+
+def read_start(path: str) -> str:
+    """The first bytes of a file; empty for anything else, such as a pipe that nobody writes to."""
+    with suppress(OSError):
+        opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(opened, encoding="utf-8", errors="surrogateescape") as file:
+            if stat.S_ISREG(os.fstat(opened).st_mode):
+                return file.read(8192)
+    return ""
 
 
 def link_target(link: str) -> str:
     """The folder that a `.git` which is a file or a link leads to; empty if there is none."""
     if os.path.islink(link):
         return os.path.realpath(link)
-    try:
-        with open(link, encoding="utf-8", errors="surrogateescape") as file:
-            kind, _, path = file.read(8192).partition(":")
-    except OSError:
-        return ""
+    kind, _, path = read_start(link).partition(":")
     if kind != "gitdir" or not path.strip():
         return ""
     return os.path.realpath(os.path.join(os.path.dirname(link), path.strip()))

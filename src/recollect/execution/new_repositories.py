@@ -18,6 +18,7 @@ from recollect.execution.git_folders import (
     GitFolders,
     link_target,
     read_settings,
+    read_start,
 )
 
 _HARMLESS_KEYS = re.compile(
@@ -116,9 +117,8 @@ def _settings_line(setting: tuple[str, str]) -> str:
 
 
 def _common_folder(folder: str) -> str:
-    with suppress(OSError), open(f"{folder}/commondir", encoding="utf-8", errors="replace") as file:
-        return os.path.realpath(os.path.join(folder, file.read(8192).strip()))
-    return ""
+    named = read_start(f"{folder}/commondir").strip()
+    return os.path.realpath(os.path.join(folder, named)) if named else ""
 
 
 def _taken(path: str, kept: str, why: str) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -58,7 +59,7 @@ class ProtectedFiles:
         if last:
             # many new folders must not hide a repository behind them
             limit = MAX_GROWN_FOLDERS if self._paths.all_git else MAX_FOLDERS
-            found = find_git_folders(self._paths.roots, limit)
+            found = find_git_folders(self._paths.roots, limit, self._open_folder, whole=True)
             for path in (*found.folders, *found.links):
                 known = self._before.repositories.get(path) == identify(path)
                 if not known and _changed_since(path, self._since):
@@ -67,7 +68,9 @@ class ProtectedFiles:
     def _new_names(self) -> Iterator[str]:
         for folder in self._paths.projects:
             for name in list_names(folder):
-                if holds_protected(name):
+                if holds_protected(name) and self._is_new_link(f"{folder}/{name}"):
+                    yield f"{folder}/{name}"
+                elif holds_protected(name):
                     below = (f"{name}/{item}" for item in list_names(f"{folder}/{name}"))
                     yield from (f"{folder}/{n}" for n in below if self._is_new(folder, n))
                 elif self._is_new(folder, name):
@@ -84,6 +87,7 @@ class ProtectedFiles:
     def _put_back(self, path: str, before: SavedTree) -> str:
         kept = self._set_aside(path)
         where = f"; the changed version is {kept}" if kept else ""
+        self._open_folder(os.path.dirname(path))
         try:
             restore_tree(path, before)
         except OSError as error:
@@ -98,8 +102,24 @@ class ProtectedFiles:
 
     def _set_aside(self, path: str) -> str:
         """Move what is at a path out of the way; where it is now, empty if nothing was moved."""
+        for link in filter(self._is_new_link, self._folders_above(path)):
+            self._move_aside(link)  # it would lead us elsewhere
         if not os.path.lexists(path):
             return ""
+        if kept := self._move_aside(path):
+            return kept
+        # the command may have closed them to us
+        self._open_folder(os.path.dirname(path))
+        self._open_tree(path)
+        if kept := self._move_aside(path):
+            return kept
+        with suppress(OSError):
+            kept = f"{path}.replaced-{os.getpid()}"
+            os.rename(path, kept)
+            return kept
+        return ""
+
+    def _move_aside(self, path: str) -> str:
         with suppress(OSError):
             os.makedirs(self._paths.aside, mode=0o700, exist_ok=True)
             number = len(os.listdir(self._paths.aside)) + 1
@@ -107,6 +127,44 @@ class ProtectedFiles:
             shutil.move(path, kept)
             return kept
         return ""
+
+    def _folders_above(self, path: str) -> Iterator[str]:
+        """The folders between a root and a path, the nearest to the root first."""
+        for root in self._paths.roots:
+            parts = path.removeprefix(f"{root}/").split("/") if path.startswith(f"{root}/") else []
+            yield from (f"{root}/{'/'.join(parts[:at])}" for at in range(1, len(parts)))
+
+    def _is_new_link(self, path: str) -> bool:
+        with suppress(OSError):
+            return os.path.islink(path) and os.lstat(path).st_ctime_ns >= self._before.time
+        return False
+
+    def _open_tree(self, path: str) -> None:
+        waiting = [path]
+        for _ in range(MAX_FOLDERS):
+            if waiting and not os.path.islink(folder := waiting.pop()) and os.path.isdir(folder):
+                self._open_folder(folder)
+                waiting += [f"{folder}/{name}" for name in list_names(folder)]
+
+    def _open_folder(self, folder: str) -> bool:
+        """Give ourselves the rights to a folder of ours that a command took from us; whether it
+        was so. No link is followed, whoever else is at work."""
+        try:
+            opened = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            found = os.fstat(opened)
+            closed = found.st_mode & stat.S_IRWXU != stat.S_IRWXU
+            if not closed or found.st_uid != os.geteuid() or found.st_ctime_ns < self._before.time:
+                return False
+            mode = stat.S_IMODE(found.st_mode) | stat.S_IRWXU
+            os.chmod(f"/proc/self/fd/{opened}", mode)
+        except OSError:
+            return False
+        finally:
+            os.close(opened)
+        return True
 
 
 def list_protected(folder: str, *, at_home: bool = False) -> Iterator[str]:

@@ -213,7 +213,7 @@ BUILD_PROGRAMS: dict[str, ProgramRecord] = {
                    permutes=False, nature="builds", check="interpreter"),
     **dict.fromkeys(
         ("bash", "sh", "dash", "zsh", "ksh"),
-        record("-ceuxvnlfhabkmprtBCEHPTi -o= -O= --norc --noprofile --login --posix --version"
+        record("-ceuxvnlfhabmprtBCEHPTi -o= -O= --norc --noprofile --login --posix --version"
                " !--rcfile= !--init-file= !-s",
                permutes=False, nature="builds", check="interpreter"),
     ),

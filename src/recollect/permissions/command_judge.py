@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -27,14 +28,17 @@ from recollect.permissions.command_rules import (
     may_match,
     parse_rule,
 )
+from recollect.permissions.computed_words import object_to_computed, writes_somewhere
+from recollect.permissions.folder_contents import FindSecrets, FolderSecrets, assume_secrets
+from recollect.permissions.folder_judgement import find_hidden_read
 from recollect.permissions.normal_command import NormalCommand
 from recollect.permissions.normal_form import DISGUISES, NormalLine, normalize_line
-from recollect.permissions.objections import find_objections, is_outside, writes_files
+from recollect.permissions.objections import find_objections
+from recollect.permissions.path_objections import is_outside, writes_files
 from recollect.permissions.program_record import Objection
 from recollect.permissions.program_table import find_record
 from recollect.permissions.protected_paths import (
     code_names_secret,
-    leaves_folder,
     matches_config,
     matches_secret,
     names_config,
@@ -48,7 +52,6 @@ _STRICTNESS: tuple[PermissionDecision, ...] = ("allow", "ask", "deny")
 _SECONDS = 0.03  # of this thread's processor time; with the last step, less than 50 ms
 _MAX_COMMANDS = 300
 _TOO_SLOW = "it takes too long to judge"
-_SECRET_PARTS = (".env", ".ssh", ".aws", ".npmrc", ".netrc", "id_rsa")
 _CODE_WORD = re.compile(r"[A-Za-z0-9_./-]+")
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9_]+")
 _NO_SANDBOX = (
@@ -73,8 +76,18 @@ class _TooSlow(Exception):
 class _Judge:
     """One line under one set of rules."""
 
-    def __init__(self, text: str, given: CommandRules, root: str, *, sandboxed: bool) -> None:
+    def __init__(
+        self,
+        text: str,
+        given: CommandRules,
+        root: str,
+        *,
+        sandboxed: bool,
+        find_secrets: FindSecrets,
+        directory: str,
+    ) -> None:
         self.text, self.given, self.root, self.sandboxed = text, given, root, sandboxed
+        self.find_secrets, self.directory = cache(find_secrets), directory
         self.until = time.thread_time() + _SECONDS
         self.line = parse_line(text)
         self.normal = NormalLine(commands=(), redirections=(), objections=())
@@ -122,7 +135,22 @@ class _Judge:
         judged: list[Judged] = [] if self.sandboxed else [("ask", _NO_SANDBOX)]
         judged += [self._judge_command(command, given) for command in self.normal.commands]
         judged.append(self._judge_line(given.mode))
-        return max(judged, key=lambda one: _STRICTNESS.index(one[0]))
+        worst = max(judged, key=lambda one: _STRICTNESS.index(one[0]))
+        if worst[0] == "allow" and (hidden := self._find_hidden_read()):
+            return "ask", hidden
+        return worst
+
+    def _find_hidden_read(self) -> str:
+        """Looking into folders is no part of judging a line; its time does not count."""
+        self._check_time()
+
+        def look(folder: str) -> FolderSecrets:
+            begun = time.thread_time()
+            found = self.find_secrets(folder)
+            self.until += time.thread_time() - begun
+            return found
+
+        return find_hidden_read(self.text, self.normal, look, self._check_time)
 
     def _check_time(self) -> None:
         if time.thread_time() > self.until:
@@ -199,9 +227,10 @@ class _Judge:
         for word in self.line.other_words:
             if matches_secret(word) or code_names_secret(word):
                 return "ask", f"{word[:80]!r} may hold secrets"
-        for judged in (self._judge_moves(), self._judge_passed_words()):
-            if judged is not None:
-                return judged
+        if (judged := self._judge_moves()) is not None:
+            return judged
+        if computed := object_to_computed(self.line, self.normal, self.root):
+            return "ask", computed
         return "allow", "nothing is written"
 
     def _judge_moves(self) -> Judged | None:
@@ -212,39 +241,18 @@ class _Judge:
             if command.words[0] in ("cd", "pushd")
             and command.words[1:] not in ((self.root,), (".",))
         ]
+        if self.directory:
+            goals.append((self.directory,))
+            if names_secret(self.directory):
+                return "ask", f"{self.directory[:80]!r} may hold secrets"
         if goals and any(command.program == "git" for command in self.normal.commands):
             # a folder can be made to look like a repository, and its settings name programs
             return "ask", "it runs git in another folder"
         outside = any(not goal or is_outside(goal[-1], self.root) for goal in goals)
-        if outside and (self._writes() or any(map(writes_files, self.normal.commands))):
+        if outside and (
+            writes_somewhere(self.normal) or any(map(writes_files, self.normal.commands))
+        ):
             return "ask", "it writes in a folder that is not in the working folder"
-        return None
-
-    def _writes(self) -> bool:
-        targets = [one.target for one in self.normal.redirections if one.operator != "<"]
-        return any(not target.startswith("/dev/") for target in targets)
-
-    def _judge_passed_words(self) -> Judged | None:
-        """`echo .env | xargs cat`: what a command prints can become the words of another."""
-        firsts = {form[0] for one in self.normal.commands for form in one.forms}
-        decided = [word for one in self.normal.commands for word in _decided_words(one)]
-        decided += [one.target for one in self.normal.redirections if one.uncertain]
-        if "xargs" not in firsts and not any("$" in word or "`" in word for word in decided):
-            return None
-        for name, value in self.line.assignments:
-            if any(part in value.lower() for part in _SECRET_PARTS):
-                return "ask", f"the value of {name} may become the name of a secret"
-        writes = self._writes() or any(map(writes_files, self.normal.commands))
-        for name, value in self.line.assignments if writes else ():
-            if is_outside(value, self.root) and any(f"${name}" in word for word in decided):
-                return "ask", f"the value of {name} leads outside the working folder"
-        for command in self.normal.commands:
-            for word in command.words[1:] if command.words[0] in ("echo", "printf") else ():
-                if " " in word.strip():
-                    continue
-                protected = names_config(word) or leaves_folder(word, self.root)
-                if names_secret(word) or (writes and protected):
-                    return "ask", f"{word[:80]!r} is passed on to another command"
         return None
 
     def _judge_redirection(self, redirection: Redirection, mode: PermissionMode) -> Judged | None:
@@ -301,10 +309,6 @@ class _Judge:
         return self.decide(msgspec.structs.replace(self.given, allow=allow))[0] == "allow"
 
 
-def _decided_words(command: NormalCommand) -> list[str]:
-    return [command.words[at] for at in command.uncertain if at < len(command.words)]
-
-
 def _worst(objections: Iterable[Objection], permitted: Sequence[str] = ()) -> Objection | None:
     """The first that is refused, or else the first that is outward, or else the first; those
     whose concern is permitted do not count."""
@@ -326,10 +330,16 @@ def judge_line(
     interactive: bool = True,
     root: str = "",
     sandboxed: bool = False,
+    find_secrets: FindSecrets = assume_secrets,
+    directory: str = "",
 ) -> CommandVerdict:
     """Judge a line. `root` is the working folder, if absolute paths into it are to count;
-    `sandboxed` says whether a sandbox holds what runs."""
-    judge = _Judge(text, given, root, sandboxed=sandboxed)
+    `sandboxed` says whether a sandbox holds what runs; `find_secrets` looks for files with a
+    secret name below a folder, named as the line would; `directory` is where the line is to run,
+    if the model chose another folder than the one it works in."""
+    judge = _Judge(
+        text, given, root, sandboxed=sandboxed, find_secrets=find_secrets, directory=directory
+    )
     decision, reason = judge.decide(given)
     suggested = judge.suggest() if decision != "allow" else ()
     if decision == "ask" and not interactive:

@@ -210,6 +210,7 @@ def _build_sub_commands(record: CommandRecord, reader: LineReader) -> list[SubCo
         assignments=tuple((name, word.value) for name, word in record.assignments),
         stdin_text=record.stdin_text,
         piped=record.piped,
+        captured=record.captured,
     )
     return [msgspec.structs.replace(shared, words=words) for words in combinations]
 

@@ -23,6 +23,8 @@ class NormalCommand(msgspec.Struct, frozen=True, kw_only=True):
     allowed_forms: tuple[CommandWords, ...] = ()  # those that a rule may allow
     objections: tuple[Objection, ...] = ()
     stdin_text: str | None = None
+    piped: bool = False  # it can read what another command writes
+    captured: bool = False  # another command, or the line itself, gets what it writes
     implied: bool = False  # an unknown program may run it: it is judged, but needs no rule
 
     @property
@@ -50,6 +52,8 @@ def start_normal_form(command: SubCommand, outer: tuple[CommandWords, ...]) -> N
         allowed_forms=(command.words,),
         objections=tuple(objected for objected in judged if objected is not None),
         stdin_text=command.stdin_text,
+        piped=command.piped,
+        captured=command.captured,
     )
 
 

@@ -28,8 +28,8 @@ from recollect.permissions.normal_command import (
     advance,
     start_normal_form,
 )
-from recollect.permissions.objections import is_outside
 from recollect.permissions.parsed_line import word_set
+from recollect.permissions.path_objections import is_outside
 from recollect.permissions.program_record import (
     Objection,
     ProgramRecord,
@@ -44,6 +44,7 @@ from recollect.permissions.protected_paths import (
     names_config,
 )
 from recollect.permissions.script_checks import FindReading, read_find
+from recollect.permissions.shell_builtins import SET_NAMES, SHOPT_NAMES
 from recollect.permissions.shell_values import may_be_option
 from recollect.permissions.wrapper_programs import SHELLS, WRAPPERS
 from recollect.permissions.wrapper_removal import (
@@ -66,6 +67,7 @@ class NormalLine(msgspec.Struct, frozen=True, kw_only=True):
     commands: tuple[NormalCommand, ...]
     redirections: tuple[Redirection, ...]
     objections: tuple[Objection, ...]  # to the line as a whole
+    other_words: CommandWords = ()  # of loops, cases, tests, assignments and here-strings
 
     def __str__(self) -> str:
         return "; ".join(" ".join(command.words) for command in self.commands)
@@ -81,6 +83,7 @@ def normalize_line(
         commands=tuple(collector.commands),
         redirections=tuple(collector.redirections),
         objections=tuple(collector.objections),
+        other_words=tuple(collector.other_words),
     )
 
 
@@ -90,15 +93,29 @@ class _Collector:
         self.commands: list[NormalCommand] = []
         self.redirections: list[Redirection] = []
         self.objections: list[Objection] = []
+        self.other_words: list[str] = []
 
-    def add_line(self, line: ParsedLine, outer: tuple[CommandWords, ...], depth: int) -> None:
+    def add_line(
+        self,
+        line: ParsedLine,
+        outer: tuple[CommandWords, ...],
+        depth: int,
+        stdin_text: str | None = None,
+        *,
+        captured: bool = False,
+    ) -> None:
         self.redirections.extend(line.redirections)
+        self.other_words.extend(line.other_words)
         for name, value in line.assignments:
             if (objected := judge_assignment(name, value)) is not None:
                 self.objections.append(objected)
         producer: NormalCommand | None = None
         for command in line.commands:
             start = start_normal_form(command, outer)
+            if captured:  # so is the shell that runs the line
+                start = msgspec.structs.replace(start, captured=True)
+            if start.stdin_text is None:
+                start = msgspec.structs.replace(start, stdin_text=stdin_text)
             last = self._unwrap(start, producer)
             producer = last
             if not self._add_nested(last, depth):
@@ -161,7 +178,8 @@ class _Collector:
             return True
         self.objections.extend(step.objections)
         self._object_to_parameters(step, text)
-        self.add_line(line, step.forms, depth + 1)
+        inherited = None if text == step.stdin_text else step.stdin_text
+        self.add_line(line, step.forms, depth + 1, inherited, captured=step.captured)
         return bool(line.commands)
 
     def _object_to_parameters(self, step: NormalCommand, text: str) -> None:
@@ -197,6 +215,8 @@ class _Collector:
 
 def _may_run_words(found: ProgramRecord, words: CommandWords) -> bool:
     """`pnpm git push` runs git, because pnpm has no sub-command of that name."""
+    if words[:3] == ("uv", "tool", "run"):
+        return True
     unknown = bool(found.commands) and words[1:2] != () and words[1] not in found.commands
     return found.nature in ("code", "refused") or (found.nature == "builds" and unknown)
 
@@ -284,6 +304,10 @@ def _nested_text(step: NormalCommand) -> str | None:
     reading = read_options(found, words[1:], step.doubtful())
     if reading.problem or reading.unlisted or any(one.spec.concern for one in reading.options):
         return None
+    if not (
+        SET_NAMES.issuperset(reading.values("-o")) and SHOPT_NAMES.issuperset(reading.values("-O"))
+    ):
+        return None  # the same words mean something else: `bash -O dotglob -c 'cat *'`
     operands = [at + 1 for at in reading.operands]
     if reading.has("-c"):
         return words[operands[0]] if operands and operands[0] not in step.uncertain else None

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 
 from recollect.permissions.normal_command import NormalCommand
 from recollect.permissions.parsed_line import word_set
+from recollect.permissions.path_objections import object_to_paths
 from recollect.permissions.program_record import (
     Concern,
     Objection,
@@ -21,33 +22,17 @@ from recollect.permissions.program_record import (
 )
 from recollect.permissions.program_table import find_record
 from recollect.permissions.protected_paths import (
-    code_names_secret,
-    glob_finds_secret,
-    leads_elsewhere,
     leaves_folder,
-    matches_config,
-    matches_secret,
-    names_config,
     names_secret,
 )
 from recollect.permissions.script_checks import (
     SCRIPT_CHECKS,
     CheckedWords,
-    code_on_line,
     split_tar_bundle,
 )
 from recollect.permissions.shell_builtins import BUILTIN_CHECKS
 
 _CHECKS = {**SCRIPT_CHECKS, **BUILTIN_CHECKS}
-_PRINTERS = frozenset({"echo", "printf", "true", "false", ":"})
-_READERS_WITH_OPTIONS = word_set(
-    "ag awk bat batcat date fd fdfind file find gawk gfind hostname mawk nawk rg sed sort test ["
-    " tree uniq xxd read export set"
-)
-_GIT_WRITERS = word_set("apply checkout clean clone init mv reset restore rm")
-_ALSO_WRITE = word_set("dd install split sponge tar tee truncate unzip wget zip")
-# `cp -r x/. .` and `cp -rT x .` copy what is in a folder, with its hidden files
-_COPIES_HIDDEN = re.compile(r"(?:.*/)?\.\.?/*\Z|-[A-Za-z]*T|--no-t")
 _PUBLISHES = word_set("publish unpublish upload push deploy")
 _LASTING = frozenset(
     tuple(pair.split())
@@ -57,19 +42,8 @@ _LASTING = frozenset(
         "mise trust", "rustup default", "rustup override",
     )
 )  # fmt: skip
-# where a program is to write, or to work
-_PLACE = re.compile(
-    r"-[Co]|-?-(?:out-?(?:dir|file|put)?|[\w-]*(?:output|dest|destination|basetemp|coverprofile)"
-    r"|(?:[\w-]+-)?dir(?:ectory)?|cache|cwd|log|junit-?xml|prefix|report|root|target)\Z",
-    re.IGNORECASE,
-)
-_WRITING_MODULES = word_set("compileall ensurepip gzip tarfile venv virtualenv zipfile")
-# the working folder by another name, and everything in it
-_WHOLE_FOLDER = re.compile(r"(?:\.|\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`|~\+)?/*(?:\./*)*[*?]*/*\Z")
-_EMPTY_START = re.compile(r"\$(?:\w+|\{\w+\})/+[*?]*\Z")  # `$x/*` is `/*` if x is not set
-_REMOVERS = word_set("chgrp chmod chown mv rm shred truncate")
-_INCLUDE = re.compile(r"--inc(?:l(?:u(?:de?)?)?)?\Z")  # of grep, which lets it be shortened
-_TEMPORARY = "/tmp/"  # noqa: S108 - a sandbox has its own
+_INPUT = ("-", "/dev/stdin")
+_STREAMS = ("/dev/", "/proc/")  # what stands there is not in the line
 # In programs that are on no list these usually carry code, a command or another configuration.
 _SUSPICIOUS_WORD = re.compile(
     r"-[cefxCDEFIPSX]\Z|-?-(?:c|conf|config|eval|expression|file|filter|import|init|interpreter|load"
@@ -113,7 +87,7 @@ def find_objections(
     need no second look. `check_time` is called for each word; it raises when no time is left."""
     yield from command.objections
     yield from _object_to_words(command, root, named)
-    yield from _object_to_paths(command, root, check_time)
+    yield from object_to_paths(command, root, check_time)
 
 
 def _object_to_words(command: NormalCommand, root: str, named: int) -> Iterator[Objection]:
@@ -129,7 +103,8 @@ def _object_to_words(command: NormalCommand, root: str, named: int) -> Iterator[
     elif found.nature == "refused":
         yield Objection("refused", f"{program} can run or write anything")
     elif found.nature == "code":
-        yield Objection("code", f"{program} can run or write anything")
+        streams = program in (".", "source") and words[1:2] != () and words[1].startswith(_STREAMS)
+        yield Objection("refused" if streams else "code", f"{program} can run or write anything")
         yield from _object_to_publishing(command)
     elif found.nature == "writes":
         if any("$" in words[at] or "`" in words[at] for at in command.uncertain):
@@ -168,6 +143,8 @@ def _object_to_subcommand(
     command: NormalCommand, found: ProgramRecord, root: str
 ) -> Iterator[Objection]:
     program, name = command.program, command.words[1]
+    if name in ("run", "run-script") and [*_operands(command)][1:2] == ["env"]:
+        yield Objection("refused", f"{program} run env runs what follows")
     concern: Concern = "code" if found.nature == "builds" else "refused"
     if name.startswith("-"):
         yield from _object_by_record(command, found, 1, root)
@@ -181,6 +158,10 @@ def _object_to_subcommand(
             yield from _object_by_record(command, deeper, 3, root)
     else:
         yield from _object_by_record(command, inner, 2, root)
+
+
+def _operands(command: NormalCommand) -> Iterator[str]:
+    return (word for word in command.words[1:] if not word.startswith("-"))
 
 
 def _object_by_record(
@@ -217,8 +198,11 @@ def _object_to_reading(given: CheckedWords, found: ProgramRecord) -> Iterator[Ob
     for word in (*reading.unlisted[:1], *split[:1]):
         yield Objection(concern, f"{word[:40]!r} is not among the options known to be harmless")
     for option in reading.options:
-        if option.value and names_secret(option.value) and "\n" not in option.value:
-            yield Objection("refused", f"{option.value[:80]!r} may hold secrets")
+        if given.program == "make" and option.value in _INPUT and given.stdin_text is None:
+            yield Objection("refused", "make takes its code from standard input")
+        value = option.value if option.value and option.spec.name != "--exclude" else ""
+        if names_secret(value) and "\n" not in value:
+            yield Objection("refused", f"{value[:80]!r} may hold secrets")
         if option.spec.concern:
             name = option.spec.name
             yield Objection(option.spec.concern, f"{given.program} {name} can run or write")
@@ -230,153 +214,3 @@ def _object_to_reading(given: CheckedWords, found: ProgramRecord) -> Iterator[Ob
         yield Objection(concern, "it has more operands than are known to be harmless")
     if not all(_OPERANDS[found.operand](word, given.root) for word in operands):
         yield Objection(concern, "it has an operand that is not plain")
-
-
-# --- paths --------------------------------------------------------------------------------------
-
-
-def _only_reads(command: NormalCommand) -> bool:
-    """Whether nothing is written, whatever paths are named."""
-    if command.program == "git":
-        return command.words[1:2] == () or command.words[1] not in _GIT_WRITERS
-    found = find_record(command.words[0])
-    if command.program == "sed" and found is not None:
-        return not read_options(found, command.words[1:]).has("--in-place")
-    reads = found is not None and found.nature == "reads"
-    return reads or command.program in _READERS_WITH_OPTIONS
-
-
-def _changes_in_place(command: NormalCommand, found: ProgramRecord | None) -> bool:
-    if command.program in ("perl", "ruby") and found is not None:
-        return read_options(found, command.words[1:]).has("-i")
-    return command.program == "sed" and not _only_reads(command)
-
-
-def writes_files(command: NormalCommand) -> bool:
-    """Whether the program makes, changes or removes the files it names."""
-    found = find_record(command.words[0])
-    in_place = _changes_in_place(command, found)
-    deletes = command.program == "find" and "-delete" in command.words
-    named = found is not None and found.nature == "writes"
-    return named or in_place or deletes or command.program in _ALSO_WRITE
-
-
-def _object_to_paths(
-    command: NormalCommand, root: str, check_time: Callable[[], None]
-) -> Iterator[Objection]:
-    words = command.words
-    prints = words[0] in _PRINTERS
-    for at, word in enumerate(words[1:], 1):
-        check_time()
-        decided = at in command.uncertain
-        option, equals, value = word.partition("=")
-        value = value if equals else words[at + 1] if at + 1 < len(words) else ""
-        listed = bool(_INCLUDE.match(option)) and glob_finds_secret(value)
-        if listed or (matches_secret(word) if decided else names_secret(word) and not prints):
-            yield Objection("refused", f"{word[:80]!r} may hold secrets")
-    if prints:
-        return
-    if not _only_reads(command):
-        yield from _object_to_config(command, check_time)
-    makes_folder = words[:1] == ("git",) and words[1:2] in (("clone",), ("init",), ("worktree",))
-    if words[:2] in (("git", "diff"), ("git", "grep")):
-        # git compares and searches whatever is there if a path leaves its folder
-        outside = next((word for word in words[2:] if leaves_folder(word, root)), None)
-        if outside is not None:
-            yield Objection("refused", f"{outside[:80]!r} is outside the working folder")
-    if writes_files(command) or makes_folder:
-        yield from _object_to_written(command, root)
-    elif not _only_reads(command):
-        yield from _object_to_places(command, root)
-    yield from _object_to_secret_code(command)
-
-
-def _object_to_secret_code(command: NormalCommand) -> Iterator[Objection]:
-    words, found = command.words, find_record(command.words[0])
-    if found is None or found.check != "interpreter":
-        return
-    reading = read_options(found, words[1:], command.doubtful())
-    given = CheckedWords(
-        command.program, words[1:], reading, frozenset(), stdin_text=command.stdin_text
-    )
-    if any(map(code_names_secret, code_on_line(given))):
-        yield Objection("refused", "its code names what may hold secrets")
-
-
-def _object_to_config(
-    command: NormalCommand, check_time: Callable[[], None]
-) -> Iterator[Objection]:
-    writes = writes_files(command)
-    for at, word in enumerate(command.words[1:], 1):
-        check_time()
-        named = matches_config if at in command.uncertain and writes else names_config
-        if named(word) and not (command.program == "git" and word == "HEAD"):
-            yield Objection("refused", f"{word[:80]!r} decides what runs later")
-
-
-def _object_to_places(command: NormalCommand, root: str) -> Iterator[Objection]:
-    """`npm pack --pack-destination ..`, `make -C..`, `python -m venv ../x`."""
-    words = (*command.words, "")
-    module = command.program == "python" and not _WRITING_MODULES.isdisjoint(words[1:4])
-    for at, word in enumerate(words[1:-1], 1):
-        name, equals, value = word.partition("=")
-        if word.startswith(("-C", "-o")) and not word.startswith("--") and len(word) > len("-C"):
-            name, value = word[:2], word[2:].removeprefix("=")
-        elif not equals:
-            value = words[at + 1]
-        goal = value if _PLACE.match(name) else word if module else ""
-        if name == "--prefix" and goal.startswith("/"):
-            continue  # `./configure --prefix=/usr/local` only notes it
-        if goal and is_outside(goal, root):
-            yield Objection("refused", f"{goal[:80]!r} is outside the working folder")
-
-
-def _object_to_written(command: NormalCommand, root: str) -> Iterator[Objection]:
-    words, program = command.words, command.program
-    found = find_record(words[0])
-    reading = OptionReading() if found is None else read_options(found, words[1:])
-    for option in reading.options:  # also one that is glued to its letter: `cp -t.. a`
-        if option.value and (is_outside(option.value, root) or names_config(option.value)):
-            yield Objection("refused", f"{option.value[:80]!r} is outside, or decides what runs")
-    for at, word in enumerate(words[1:], 1):
-        if program == "cp" and _copies_hidden(words, at):
-            yield Objection("refused", "it copies over what is there, hidden files too")
-        if at in command.uncertain and program in ("cp", "ln", "mv"):
-            yield from _object_to_glob(word, words[-1], root)
-        if program in _REMOVERS and _is_whole_folder(word, root, uncertain=at in command.uncertain):
-            last = program == "mv" and at == len(words) - 1  # `mv a .` puts something there
-            if not last or word not in (".", "./"):
-                yield Objection("refused", "it changes or removes the whole working folder")
-        if is_outside(word.removeprefix("of="), root):
-            yield Objection("refused", f"{word[:80]!r} is outside the working folder")
-
-
-def _object_to_glob(word: str, target: str, root: str) -> Iterator[Objection]:
-    """`cp evil/* .` puts whatever is there in the working folder, memory files too."""
-    if word.rpartition("/")[2].strip("*") == "":
-        top = target in (".", "./", root, f"{root}/")
-        why = "the shell decides which files it puts there"
-        yield Objection("refused" if top else "code", why)
-
-
-def _copies_hidden(words: tuple[str, ...], at: int) -> bool:
-    """Whether a source is a folder's content rather than the folder; `cp a .` is not."""
-    if _COPIES_HIDDEN.match(words[at]) is None:
-        return False
-    return words[at].startswith("-") or at < len(words) - 1
-
-
-def _is_whole_folder(word: str, root: str, *, uncertain: bool) -> bool:
-    if not word or (root and word.rstrip("/*") == root.rstrip("/")):
-        return bool(word)
-    if uncertain:
-        return bool(_WHOLE_FOLDER.match(word) or _EMPTY_START.match(word))
-    return word.rstrip("/") in (".", "..")
-
-
-def is_outside(path: str, root: str) -> bool:
-    if path.startswith(_TEMPORARY) and ".." not in path.split("/"):
-        return False
-    if path in ("/dev/null", "/dev/stdout", "/dev/stderr"):
-        return False
-    return leads_elsewhere(path) or leaves_folder(path, root)

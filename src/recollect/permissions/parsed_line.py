@@ -28,6 +28,7 @@ class SubCommand(msgspec.Struct, frozen=True):
     assignments: tuple[Assignment, ...] = ()  # before the command: `CI=1 make`
     stdin_text: str | None = None  # a here-document or here-string that it can read
     piped: bool = False  # it can read what another command of the line writes
+    captured: bool = False  # another command, or the line itself, gets what it writes
 
 
 class Redirection(msgspec.Struct, frozen=True):

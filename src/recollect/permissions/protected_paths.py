@@ -30,6 +30,7 @@ _KEY_ENDINGS = (".pem", ".p12", ".pfx", ".jks", ".kdbx", "_rsa", "_ed25519", "_e
 _SHORTEST_KEY = 4
 _TEMPLATES = frozenset({"example", "sample", "template", "dist", "defaults", "schema"})
 _PROCESS = re.compile(r"/proc/(?:self|thread-self|kcore|[0-9$*?\[{])")
+_ENVIRONMENT = re.compile(r"/environ(?![\w.-])")  # `src/environment.py` is a file like others
 _DEVICE = re.compile(r"/dev/(?!(?:null|zero|full|u?random|std(?:in|out|err)|fd|shm)(?:/|\Z))")
 _DEFAULT = re.compile(r"\$\{\w+:?[-=+?]|\}")  # what stands between them is a value
 _CLASSES = re.compile(r"\[[:.=]\w*[:.=]\]")
@@ -37,15 +38,19 @@ _BRACKETS = re.compile(r"\[[!^]?\]?[^\]]*\]")
 _BRACES = re.compile(r"[{},]")
 _MAX_NAMES, _MAX_PARTS, _LONGEST = 200, 20, 60
 _SLASHES = re.compile(r"/(?:\.?/)+")
-_PATH_SEPARATORS = re.compile(r"[/=:,@]+")
-_VALUE_SEPARATORS = re.compile(r"[=:,@]+")
+# also those of git: `:(top).env`
+_PATH_SEPARATORS = re.compile(r"[/=:,@()]+")
+_VALUE_SEPARATORS = re.compile(r"[=:,@()]+")
 _CODE_SEPARATORS = re.compile(r"[^A-Za-z0-9_.-]+")
+_JOINED = re.compile(r"""(['"])\s*[+.]?\s*(['"])""")  # `".e" + "nv"` is one text
+_CODE_PATHS = re.compile(r"[A-Za-z0-9_./-]+")
 _NAME_SEPARATORS = re.compile(r"[^A-Za-z0-9_.]+")
 # a default text or one of the words in braces: `${x:-../y}`, `{/etc/x,y}`
 _CHOSEN_ELSEWHERE = re.compile(r"[-{,=+?](?:/(?!tmp/)|~|\.\.(?:[/},]|\Z))")
 _ELSEWHERE = re.compile(
     r"\$\{?(?:HOME|OLDPWD)\b|\$\{PWD[^}]|(?:\$\(|`)\s*dirname\b[^)`]*(?:PWD|pwd)"
 )
+_VARIABLE = re.compile(r"\$(?:\w+|\{\w+\})")
 _FIRST_NAMES = tuple({name.path.partition("/")[0] for name in PROTECTED_NAMES})
 
 
@@ -59,7 +64,8 @@ def normal_path(word: str) -> str:
     return path
 
 
-def _is_secret_name(part: str) -> bool:
+def is_secret_name(part: str) -> bool:
+    """Whether a file or folder of this name, in lower case, holds secrets."""
     if part in _SECRET_NAMES:
         return True
     if part.startswith((".env.", ".env-", ".env_", ".env~")):
@@ -69,23 +75,34 @@ def _is_secret_name(part: str) -> bool:
 
 def names_secret(word: str) -> bool:
     collapsed = _SLASHES.sub("/", word)
-    if _PROCESS.search(collapsed) or _DEVICE.match(collapsed) or "/environ" in collapsed:
+    if _PROCESS.search(collapsed) or _DEVICE.match(collapsed) or _ENVIRONMENT.search(collapsed):
         return True
     lowered = collapsed.lower()
-    if any(_is_secret_name(part) for part in _PATH_SEPARATORS.split(lowered)):
+    if any(is_secret_name(part) for part in _PATH_SEPARATORS.split(lowered)):
         return True
     # `-o.env`, `-qF.env`: the value is in the option's own word
     glued = (lowered[2:], lowered[max(lowered.find("."), 0) :])
-    return lowered.startswith("-") and any(_is_secret_name(x.partition("/")[0]) for x in glued)
+    return lowered.startswith("-") and any(is_secret_name(x.partition("/")[0]) for x in glued)
 
 
 def code_names_secret(code: str) -> bool:
     """Whether code on a line spells the name of a secret."""
     if _PROCESS.search(_SLASHES.sub("/", code)):
         return True
-    lowered = code.lower()
+    lowered = f"{code} {_JOINED.sub('', code)}".lower()
     parts = (*_CODE_SEPARATORS.split(lowered), *_NAME_SEPARATORS.split(lowered))
-    return any(map(_is_secret_name, parts))
+    return any(map(is_secret_name, parts))
+
+
+def code_names_config(code: str) -> bool:
+    """Whether code on a line spells the name of a file that decides what runs later."""
+    texts = f"{code} {_JOINED.sub('', code)}"
+    for found in _CODE_PATHS.finditer(texts):
+        before = texts[found.start() - 1] if found.start() else ""
+        member = found[0].startswith(".") and before in (")", "]", "}")  # `f(x).config`
+        if not member and names_config(found[0]):
+            return True
+    return False
 
 
 def matches_secret(pattern: str) -> bool:
@@ -116,7 +133,7 @@ def matches_config(pattern: str) -> bool:
 def _matches_any(pattern: str, names: Iterable[str], *, kinds: bool = False) -> bool:
     """`kinds`: `*.json` counts as each name that it matches, not as a kind of file."""
     for found in expansion_pattern(pattern).lower().split("/")[:_MAX_NAMES]:
-        part = _replace_brackets(found)
+        part = replace_brackets(found)
         if not part.strip("*" + ANY_TEXT) or not any(sign in part for sign in f"*?{ANY_TEXT}"):
             continue
         if len(part) - part.count("*") - part.count(ANY_TEXT) > _LONGEST:
@@ -125,19 +142,19 @@ def _matches_any(pattern: str, names: Iterable[str], *, kinds: bool = False) -> 
         candidates = [name for name in names if name[0] == "." or kinds or not open_start]
         if part[0] in "*?":  # the shell matches no name that begins with a dot
             candidates = [name for name in candidates if name[0] != "."]
-        if any(_glob_matches(part, name) for name in candidates):
+        if any(glob_matches(part, name) for name in candidates):
             return True
     return False
 
 
-def _replace_brackets(pattern: str) -> str:
+def replace_brackets(pattern: str) -> str:
     """Every `[…]` as `?`. Nothing is searched after the last `]`, so the time is linear."""
     plain = _CLASSES.sub("?", pattern)
     end = plain.rfind("]") + 1
     return _BRACKETS.sub("?", plain[:end]) + plain[end:]
 
 
-def _glob_matches(pattern: str, name: str) -> bool:
+def glob_matches(pattern: str, name: str) -> bool:
     """Match with `*` and `?`; the time is pattern times name at most."""
     at, position, star, mark = 0, 0, -1, 0
     while position < len(name):
@@ -176,6 +193,8 @@ def _glued_values(word: str) -> Iterator[str]:
 
 def leads_elsewhere(word: str) -> bool:
     """Whether the shell makes another folder of the word: `$HOME/x`, `${PWD%/*}`, `{../x,y}`."""
+    if "$" in word and ".." in _VARIABLE.sub("", word).split("/"):
+        return True  # `${x}../y`: a variable that is not set is nothing
     chosen = "{" in word and _CHOSEN_ELSEWHERE.search(word) is not None
     return chosen or _ELSEWHERE.match(word) is not None
 

@@ -13,6 +13,7 @@ from itertools import dropwhile, takewhile
 from typing import NamedTuple
 
 from recollect.permissions.environment_variables import judge_assignment
+from recollect.permissions.find_expression import may_find
 from recollect.permissions.parsed_line import word_set
 from recollect.permissions.program_record import Objection, OptionReading, looks_like_option
 from recollect.permissions.protected_paths import glob_finds_secret
@@ -102,6 +103,7 @@ _FIND_ACTS = _FIND_RUNS | {"-delete"}
 
 
 _FIND_EXPRESSION = re.compile(r"[-(!]")
+_ANY_NAME = "\1"  # stands for a file that no pattern means
 
 
 class FindReading(NamedTuple):
@@ -114,6 +116,7 @@ class FindReading(NamedTuple):
     objection: Objection | None = None
     starts: tuple[str, ...] = ()
     narrowed: bool = False  # a name or emptiness limits what it deletes or passes on
+    left_out: frozenset[int] = frozenset()  # positions of patterns after `!`
 
     def takes_all_of(self, folder: str) -> bool:
         """Whether it passes on whatever is in the working folder."""
@@ -127,8 +130,8 @@ def _is_narrowed(words: tuple[str, ...]) -> bool:
     turns it around: `find . ! -name a -delete` and `find . -name a -o -delete` take the rest."""
     acts = [at for at, word in enumerate(words) if word in _FIND_ACTS]
     before = words[: acts[0]] if acts else words
-    if not {"-o", "-or"}.isdisjoint(before) and "(" not in before:
-        return False
+    if not {"-o", "-or", ","}.isdisjoint(words):
+        return not may_find(words, ".", _ANY_NAME)
     for at, word in enumerate(before):
         if at > 0 and before[at - 1] in ("!", "-not"):
             continue
@@ -142,13 +145,14 @@ def read_find(words: tuple[str, ...]) -> FindReading:
     """Read find's expression; the first word on no list is objected to."""
     commands: list[tuple[str, ...]] = []
     patterns: list[str] = []
+    left_out = _left_out(words)
     deletes, at = False, 0
     while at < len(words):
         word = words[at]
         at += 1
         if word in _FIND_VALUED:
             if word in _FIND_GLOBS and at < len(words):
-                if glob_finds_secret(words[at]):
+                if at not in left_out and glob_finds_secret(words[at]):
                     return FindReading(objection=_refuse(f"{words[at][:80]!r} may hold secrets"))
                 patterns.append(words[at])
             at += 1
@@ -175,7 +179,24 @@ def read_find(words: tuple[str, ...]) -> FindReading:
         has_regex,
         starts=starts,
         narrowed=_is_narrowed(words),
+        left_out=left_out,
     )
+
+
+def _left_out(words: tuple[str, ...]) -> frozenset[int]:
+    """Positions of the patterns that `!` turns around."""
+    found: set[int] = set()
+    at = turned = 0
+    while at < len(words):
+        word = words[at]
+        at += 1
+        if word in _FIND_VALUED:
+            found |= {at} if turned == 1 and word in _FIND_GLOBS else set()
+            at += 1
+        elif word in _FIND_RUNS:
+            at = max(at, _end_of_exec(words, at) + 1)
+        turned = turned + 1 if word in ("!", "-not") else 0
+    return frozenset(found)
 
 
 def _end_of_exec(words: tuple[str, ...], start: int) -> int:

@@ -14,8 +14,8 @@ from recollect.permissions.script_checks import CheckedWords
 CONTROL_WORDS = frozenset({":", "break", "continue", "exit", "return", "shift", "wait"})
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _SET_FLAGS = re.compile(r"[-+][eufvx]+\Z")
-_SET_NAMES = frozenset({"errexit", "nounset", "noglob", "pipefail", "verbose", "xtrace"})
-_SHOPT_NAMES = frozenset({"failglob", "globstar", "inherit_errexit", "nullglob"})
+SET_NAMES = frozenset({"errexit", "nounset", "noglob", "pipefail", "verbose", "xtrace"})
+SHOPT_NAMES = frozenset({"failglob", "globstar", "inherit_errexit", "nullglob"})
 
 
 def _refuse(given: CheckedWords) -> Objection:
@@ -28,7 +28,7 @@ def _check_set(given: CheckedWords) -> Objection | None:
         word = words.pop(0)
         if word[:1] in ("-", "+") and word[1:].endswith("o") and words:
             flags, name = word[:-1], words.pop(0)
-            if name not in _SET_NAMES or (len(flags) > 1 and not _SET_FLAGS.match(flags)):
+            if name not in SET_NAMES or (len(flags) > 1 and not _SET_FLAGS.match(flags)):
                 return _refuse(given)
         elif not _SET_FLAGS.match(word):
             return _refuse(given)
@@ -50,7 +50,7 @@ def _check_names(given: CheckedWords) -> Objection | None:
 
 
 def _check_shopt(given: CheckedWords) -> Objection | None:
-    known = given.words[:1] in (("-s",), ("-u",)) and {*given.words[1:]} <= _SHOPT_NAMES
+    known = given.words[:1] in (("-s",), ("-u",)) and {*given.words[1:]} <= SHOPT_NAMES
     return None if known else _refuse(given)
 
 

@@ -41,6 +41,7 @@ class CommandRecord:
     assignments: list[tuple[str, Word]] = field(default_factory=list)
     stdin_text: str | None = None
     piped: bool = False
+    captured: bool = False
 
 
 class HereDocument(NamedTuple):

@@ -98,9 +98,11 @@ class LineReader(CommandReader):
             if self._peek_reserved() == "!":
                 raise UnsupportedSyntax("it has '!' twice")
         before = self.assigned_here
+        first = len(self.commands)
         self._read_command()
         self.skip_blanks()
         while self.peek() == "|" and self.peek(1) != "|":
+            self._capture(first)
             self.assigned_here = before  # each part of a pipeline has variables of its own
             self.compound = self.compound or self.peek(1) == "&"
             self.at += 2 if self.peek(1) == "&" else 1
@@ -112,11 +114,16 @@ class LineReader(CommandReader):
             self.assigned_here = before
             self.skip_blanks()
 
+    def _capture(self, first: int) -> None:
+        for command in self.commands[first:]:
+            command.captured = True
+
     def read_substituted(self, closer: str) -> None:
         self._outer_pending.append(self._pending)
         self._pending = []
-        bodies = len(self.here_bodies)
+        bodies, first = len(self.here_bodies), len(self.commands)
         self.read_commands(closer=closer)
+        self._capture(first)
         if self._pending:
             raise UnsupportedSyntax("a here-document has no body")
         self._pending = self._outer_pending.pop()

@@ -9,7 +9,7 @@ from recollect.permissions.program_record import ProgramRecord, record
 
 # They read and print; none has an option that runs or writes.
 _READERS = (
-    "arch b2sum base32 base64 basename bat batcat cal cat cksum cmp colordiff column comm cut"
+    "b2sum base32 base64 basename bat batcat cal cat cksum cmp colordiff column comm cut"
     " df diff dirname du echo egrep exa expand expr eza factor false fgrep fmt fold free getconf"
     " getent grep groups head hexdump hostname id join jq locale logname ls lsblk lscpu lsof"
     " md5sum nl nproc numfmt od paste pgrep pidof pr printenv ps pwd readlink realpath rev seq"

@@ -12,7 +12,7 @@ import msgspec
 
 from recollect.permissions.environment_variables import judge_assignment
 from recollect.permissions.normal_command import NormalCommand, add_objection, advance
-from recollect.permissions.objections import writes_files
+from recollect.permissions.path_objections import writes_files
 from recollect.permissions.program_record import (
     Objection,
     OptionReading,
@@ -76,6 +76,9 @@ def _after_subcommand(step: NormalCommand, wrapper: Wrapper) -> int:
     if found is not None and found.commands:
         reading = read_options(found, step.words[1:], step.doubtful())
         operands = reading.operands[:1]
+        # options after the sub-command are its own: `npm exec -c 'a | b'`
+        before = step.words[1 : operands[0] + 2] if operands else step.words[1:]
+        reading = read_options(found, before, step.doubtful())
         at = operands[0] if operands and not reading.problem and not reading.unlisted else -1
         if at < 0 and not found.permutes and operands:
             at = operands[0]

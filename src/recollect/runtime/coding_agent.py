@@ -149,7 +149,9 @@ def build_agent(
         model=model,
         roots=folders.roots,
         cwd=folders.cwd,
-        permission_check=build_permission_check(workspace.effective, workspace.approve, denied),
+        permission_check=build_permission_check(
+            workspace.effective, workspace.approve, denied, folders.cwd
+        ),
         write_guard=_guard_hook_files(workspace.effective),
         ask_user=_ask_for_hooks(workspace.approve),
         generation=options.generation,

@@ -1,18 +1,23 @@
 """Which commands an agent may run in a folder: by the rules of the settings, with the sandbox that
-is in force there.
+is in force there and the secrets that really lie in the folders a line reads.
 
 A refusal names what would allow the line: rules, a mode, or both, and never one that would not.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 
 import msgspec
 
 from recollect.execution.sandbox import find_isolation
 from recollect.permissions.command_judge import CommandVerdict, judge_line
 from recollect.permissions.command_rules import PermissionMode, parse_rules, tighten
+from recollect.permissions.folder_contents import FindSecrets
+from recollect.runtime.secret_files import secret_finder
 from recollect.workspace.effective_settings import EffectiveSettings
 
 _LAXER: dict[PermissionMode, tuple[PermissionMode, ...]] = {
@@ -33,29 +38,39 @@ class CommandPermission(msgspec.Struct, frozen=True):
 
 
 def build_command_judge(
-    effective: EffectiveSettings, *, interactive: bool
-) -> Callable[[str], CommandPermission]:
-    """The judge of every command of a session. An invalid rule is reported here."""
+    effective: EffectiveSettings, *, interactive: bool, cwd: Path | None = None
+) -> Callable[[str, str], CommandPermission]:
+    """The judge of every command of a session: of a line and the directory that the call names,
+    if any. `cwd` is where lines run otherwise. An invalid rule is reported here."""
     given = effective.settings.permissions
     own = parse_rules(allow=given.allow, ask=given.ask, deny=given.deny, mode=given.mode)
     rules = tighten(own, parse_rules(ask=effective.project_ask, mode=given.mode))
     root = str(effective.root)
 
-    def judge_in(mode: PermissionMode, command: str) -> CommandVerdict:
+    home = cwd or effective.root
+
+    def judge_in(
+        mode: PermissionMode, command: str, directory: str, find_secrets: FindSecrets
+    ) -> CommandVerdict:
         return judge_line(
             command,
             msgspec.structs.replace(rules, mode=mode),
             interactive=interactive,
             root=root,
             sandboxed=find_isolation(given.sandbox).kind != "none",
+            find_secrets=find_secrets,
+            directory=directory,
         )
 
-    def judge(command: str) -> CommandPermission:
-        verdict = judge_in(rules.mode, command)
+    def judge(command: str, directory: str = "") -> CommandPermission:
+        place = home / Path(directory).expanduser()
+        moved = directory if os.path.normpath(place) != os.path.normpath(home) else ""
+        find_secrets = cache(secret_finder(place))  # each command looks anew, once
+        verdict = judge_in(rules.mode, command, moved, find_secrets)
         if verdict.decision == "allow" or verdict.suggested_rules:
             return _explain(command, verdict)
         for mode in _LAXER.get(rules.mode, ()):
-            if judge_in(mode, command).decision == "allow":
+            if judge_in(mode, command, moved, find_secrets).decision == "allow":
                 return _explain(command, verdict, mode)
         return _explain(command, verdict)
 

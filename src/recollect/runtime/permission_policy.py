@@ -7,6 +7,7 @@ user changes files that decide what runs later, whatever the mode.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from functools import cache, partial
 from pathlib import Path
@@ -68,10 +69,12 @@ def build_permission_check(
     effective: EffectiveSettings,
     approve: Approve | None = None,
     denied: Callable[[PermissionDenial], None] = lambda _: None,
+    cwd: Path | None = None,
 ) -> PermissionCheck:
-    """The check of every call; without `approve` nobody can be asked. `denied` gets refusals."""
+    """The check of every call; without `approve` nobody can be asked. `denied` gets refusals;
+    `cwd` is the folder in which commands run, if it is not the root."""
     permissions = effective.settings.permissions
-    judge = cache(partial(_build_judge, effective, interactive=approve is not None))
+    judge = cache(partial(_build_judge, effective, interactive=approve is not None, cwd=cwd))
     if permissions.allow or permissions.ask or permissions.deny or effective.project_ask:
         judge()  # an invalid rule is reported before a model is called
 
@@ -79,14 +82,16 @@ def build_permission_check(
         if tool.effect == "read" or tool.name in _ALWAYS_ALLOWED:
             return _Verdict()
         if tool.name == SHELL_TOOL:
-            judged = judge()(_command_of(tool, call))
+            judged = judge()(*_command_of(tool, call))
             return _Verdict(*msgspec.structs.astuple(judged))
         if tool.name == MEMORY_TOOL:
             return _judge_memory(effective, interactive=approve is not None)
         return _judge_change(tool.name, permissions.mode, interactive=approve is not None)
 
     async def check(tool: Tool, call: ToolCall) -> str:
-        verdict = decide(tool, call)
+        # a command is judged in a thread: looking into large folders takes its time
+        judging = asyncio.to_thread(decide, tool, call) if tool.name == SHELL_TOOL else None
+        verdict = decide(tool, call) if judging is None else await judging
         if not verdict.reason:
             return ""
         if approve is not None and verdict.may_ask:
@@ -138,18 +143,22 @@ def _names_memory(rules: Iterable[str]) -> bool:
 
 
 def _build_judge(
-    effective: EffectiveSettings, *, interactive: bool
-) -> Callable[[str], CommandPermission]:
+    effective: EffectiveSettings, *, interactive: bool, cwd: Path | None
+) -> Callable[[str, str], CommandPermission]:
     # late: only commands need the parser of the shell's language
     from recollect.runtime.command_permission import build_command_judge
 
-    return build_command_judge(effective, interactive=interactive)
+    return build_command_judge(effective, interactive=interactive, cwd=cwd)
 
 
-def _command_of(tool: Tool, call: ToolCall) -> str:
-    """Exactly the command that the tool will run."""
-    command = (parse_arguments(tool.fit(call.arguments)) or {}).get("command")
-    return command if isinstance(command, str) else ""
+def _command_of(tool: Tool, call: ToolCall) -> tuple[str, str]:
+    """Exactly the command that the tool will run, and the directory that the call names."""
+    given = parse_arguments(tool.fit(call.arguments)) or {}
+    command, directory = given.get("command"), given.get("directory")
+    return (
+        command if isinstance(command, str) else "",
+        directory if isinstance(directory, str) else "",
+    )
 
 
 def build_write_guard(memory: tuple[str, ...]) -> Callable[[Path], Awaitable[str]]:
