@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from recollect.execution.sandbox import SandboxChoice, find_isolation
 from recollect.testing import call
 from tests.cli.model_server import ENV, outputs, reply, script, server
 from tests.cli.runner import Cli
@@ -189,6 +190,24 @@ def test_tools_do_not_write_the_script_of_an_approved_hook(cli: Cli) -> None:
         cli.ok("-p", "Write it.", env=ENV)
         assert "only the user changes it" in outputs(on)[0]
     assert (cli.project / "check.sh").read_text() == "true\n"
+
+
+@pytest.mark.parametrize("kind", ["bubblewrap", "landlock"])
+def test_commands_do_not_change_the_script_of_an_approved_hook(
+    cli: Cli, kind: SandboxChoice
+) -> None:
+    if (found := find_isolation(kind)).kind != kind:
+        pytest.skip(found.refusal)
+    (cli.project / "hooks").mkdir()
+    (cli.project / "hooks" / "check.sh").write_text("true\n")
+    of_project(cli, '[[hooks]]\nevent = "BeforeTool"\ncommand = "sh hooks/check.sh"\n')
+    cli.ok("trust", "--yes")
+    write = call("run_shell_command", id="w", command="echo evil > hooks/check.sh; echo done")
+    more = f'[permissions]\nmode = "free"\nsandbox = "{kind}"\n'
+    with server(cli, reply(write), http(HELLO), more=more) as on:
+        cli.ok("-p", "Write it.", env=ENV)
+        assert "done" in outputs(on)[0]
+    assert (cli.project / "hooks" / "check.sh").read_text() == "true\n"
 
 
 def test_nothing_of_a_command_is_hidden_from_the_user(cli: Cli) -> None:

@@ -104,12 +104,14 @@ class CommandRunner:
         home: Path | None = None,
         hidden: tuple[str, ...] = SECRET_PATHS,
         guarded: tuple[GuardedName, ...] = GUARDED_NAMES,
+        programs: tuple[str, ...] = (),
         limits: CommandLimits | None = None,
     ) -> None:
         self._isolation, self._choice, self._network = isolation, sandbox, network
         self._limits = limits or CommandLimits()
         self._home = os.path.realpath(home or Path.home())
         self._hidden, self._guarded = (*hidden, str(data_directory())), guarded
+        self._programs = programs
         self._folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="recollect-")))
         self._remove = weakref.finalize(self, shutil.rmtree, self._folder, True)  # noqa: FBT003
         self._jobs: dict[str, _Job] = {}
@@ -238,6 +240,7 @@ class CommandRunner:
             aside=own["replaced"],
             secrets=self._hidden,
             guarded=self._guarded,
+            programs=self._programs,
             network=self._network,
         )
 

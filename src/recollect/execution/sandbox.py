@@ -87,6 +87,7 @@ class SandboxPolicy(msgspec.Struct, frozen=True, kw_only=True):
     aside: str = ""  # another: what was changed in protected files and is not there any more
     secrets: tuple[str, ...] = SECRET_PATHS
     guarded: tuple[GuardedName, ...] = GUARDED_NAMES
+    programs: tuple[str, ...] = ()  # files that run later, outside every sandbox, such as hooks
     network: bool = False
 
 
@@ -182,7 +183,7 @@ def enter_sandbox(
         environment["TMPDIR"] = policy.temporary
         yield SandboxLaunch(CommandPlan((), environment, directory), [])
         return
-    with share_baseline(policy.roots, policy.home) as baseline:
+    with share_baseline(policy.roots, policy.home, policy.programs) as baseline:
         if isolation.kind == "bubblewrap":
             environment["TMPDIR"] = PRIVATE_FOLDERS[0]
             plan = CommandPlan((), environment, directory, before=baseline.saved)

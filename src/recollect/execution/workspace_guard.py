@@ -2,7 +2,8 @@
 
 That are the protected names in each project's top folder (a root, or a folder with a repository),
 the settings and hooks of every repository, of submodules and linked working trees too, and the
-programs inside the workspace that git's settings name; and recollect itself, if it lies there.
+programs inside the workspace that git's settings and hooks name; and recollect itself, if it lies
+there.
 """
 
 from __future__ import annotations
@@ -56,11 +57,13 @@ _running: dict[tuple[str, ...], tuple[WorkspaceBaseline, int]] = {}  # with how 
 
 
 @contextmanager
-def share_baseline(roots: tuple[str, ...], home: str) -> Iterator[WorkspaceBaseline]:
+def share_baseline(
+    roots: tuple[str, ...], home: str, programs: tuple[str, ...] = ()
+) -> Iterator[WorkspaceBaseline]:
     """All commands that run at the same time are measured by what was there before the first:
     else one of them would take for the user's what another has just written."""
     with _LOCK:
-        baseline, count = _running.get(roots) or (_read_baseline(roots, home), 0)
+        baseline, count = _running.get(roots) or (_read_baseline(roots, home, programs), 0)
         _running[roots] = (baseline, count + 1)
     try:
         yield baseline
@@ -73,13 +76,17 @@ def share_baseline(roots: tuple[str, ...], home: str) -> Iterator[WorkspaceBasel
                 del _running[roots]
 
 
-def _read_baseline(roots: tuple[str, ...], home: str) -> WorkspaceBaseline:
-    survey = _survey_workspace(roots, home)
+def _read_baseline(
+    roots: tuple[str, ...], home: str, programs: tuple[str, ...]
+) -> WorkspaceBaseline:
+    survey = _survey_workspace(roots, home, programs)
     repositories = (*survey.git.folders, *survey.git.links)
     return WorkspaceBaseline(survey, save_files(survey.existing, repositories))
 
 
-def _survey_workspace(roots: tuple[str, ...], home: str) -> WorkspaceSurvey:
+def _survey_workspace(
+    roots: tuple[str, ...], home: str, programs: tuple[str, ...]
+) -> WorkspaceSurvey:
     git = find_git_folders(roots)
     trees = (os.path.dirname(path) for path in (*git.folders, *git.links) if path.endswith("/.git"))
     homes = [home] if any(is_below(home, root) for root in roots) else []
@@ -91,6 +98,7 @@ def _survey_workspace(roots: tuple[str, ...], home: str) -> WorkspaceSurvey:
         for project in projects[:_MAX_PROJECTS]
         for path in _read_programs(project, roots, _marks(project))
     ]
+    named += [path for path in programs if any(is_below(path, root) for root in roots)]
     named += [_OWN_PACKAGE] if any(is_below(_OWN_PACKAGE, root) for root in roots) else []
     named += [target for path in found for target in _link_targets(path, roots)]
     existing = filter(os.path.lexists, (*found, *git.links, *named))

@@ -8,6 +8,7 @@ the only way to a model for every door.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -77,7 +78,7 @@ class LazyCommands:
     """A session's command runner, made for the first command; closing it ends what it started."""
 
     def __init__(self, effective: EffectiveSettings) -> None:
-        self._settings = effective.settings
+        self._settings, self._effective = effective.settings, effective
         self._runner: CommandRunner | None = None
 
     def __call__(self) -> CommandRunner:
@@ -95,6 +96,10 @@ class LazyCommands:
                 sandbox="none" if given.mode == "unrestricted" else given.sandbox,
                 network=given.network,
                 guarded=tuple(guarded.values()),
+                programs=tuple(
+                    os.path.realpath(self._effective.root / path)
+                    for path in _hook_files(self._effective)
+                ),
             )
         return self._runner
 
@@ -195,8 +200,7 @@ def _ask_for_hooks(approve: Approve | None) -> AskUser:
 def _guard_hook_files(effective: EffectiveSettings) -> WriteGuard:
     """The write guard, which also keeps the files that the project's hooks run."""
     guard = build_write_guard(effective.settings.agent.memory_files)
-    hooks = effective.project_hooks
-    run = {file.path for hook in hooks for file in find_hook_files(hook.words, effective.root)}
+    run = set(_hook_files(effective))
 
     async def check(path: Path) -> str:
         if path.as_posix() in run:
@@ -204,6 +208,13 @@ def _guard_hook_files(effective: EffectiveSettings) -> WriteGuard:
         return await guard(path)
 
     return check if run else guard
+
+
+def _hook_files(effective: EffectiveSettings) -> tuple[str, ...]:
+    """What hooks run. It is compared before it runs, but a command may run at the same time."""
+    root = effective.root
+    hooks = (*effective.project_hooks, *effective.settings.hooks)
+    return tuple(file.path for hook in hooks for file in find_hook_files(hook.words, root))
 
 
 def _with_tools(agent: Agent, workspace: Workspace, options: RunOptions, *, few: bool) -> Agent:
