@@ -13,6 +13,7 @@ import apsw
 import pytest
 
 from recollect.errors import CannotOpen, NewerStore, StoreError
+from recollect.store.recovery.store_doctor import examine_store
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import user
 from tests.reliability.children import WORKER, in_store
@@ -66,6 +67,17 @@ def test_a_file_that_is_not_a_store_is_refused_and_not_changed(tmp_path: Path, w
     with pytest.raises(StoreError):
         in_store(path, _nothing)
     assert path.is_dir() or contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["s.db", "s.db-wal"])
+def test_a_pipe_in_the_place_of_a_file_is_refused_at_once(tmp_path: Path, name: str) -> None:
+    make_store(tmp_path / "s.db")
+    (tmp_path / name).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(CannotOpen, match="not a file but a pipe"):
+        in_store(tmp_path / "s.db", _nothing)
+    with pytest.raises(CannotOpen, match="not a file but a pipe"):
+        examine_store(tmp_path / "s.db")
 
 
 def test_an_empty_file_is_refused_because_a_lost_store_looks_like_it(tmp_path: Path) -> None:

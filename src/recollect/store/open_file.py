@@ -100,6 +100,14 @@ def _build(path: Path) -> None:
         db.pragma("journal_mode", "wal")
 
 
+def refuse_special_files(path: Path) -> None:
+    """A pipe or a device would keep whoever opens it waiting."""
+    for suffix in ("", "-wal", "-shm"):
+        file = path.with_name(path.name + suffix)
+        if file.exists() and not (file.is_file() or file.is_dir()):
+            raise CannotOpen(str(file), "it is not a file but a pipe, a socket or a device")
+
+
 def refuse_network_filesystem(path: Path) -> None:
     kind = filesystem_type(path.parent)
     if kind in _NETWORK:

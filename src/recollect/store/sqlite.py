@@ -42,7 +42,7 @@ from recollect.store.index_maintenance import IndexMaintenance
 from recollect.store.journal_mark import set_aside_foreign_journal
 from recollect.store.log_reader import LogReader
 from recollect.store.log_writer import LogWriter, PreparedEntry, prepare_entries
-from recollect.store.open_file import open_database
+from recollect.store.open_file import open_database, refuse_special_files
 from recollect.store.read_transactions import ReadTransactions
 from recollect.store.session_lookup import (
     SessionList,
@@ -65,6 +65,7 @@ class SqliteStore:
     """Implements `recollect.store.contract.Store`. Made by `open_sqlite`."""
 
     def __init__(self, path: Path) -> None:
+        refuse_special_files(path)
         self.file, self.address, self.closed = path, str(path), False
         # for the user: what opening found and repaired
         self.warnings: list[str] = set_aside_foreign_journal(path)

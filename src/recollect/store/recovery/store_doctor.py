@@ -24,7 +24,7 @@ from recollect.settings import is_open_to_others
 from recollect.store.durable_files import sync_directory
 from recollect.store.journal_mark import set_aside_foreign_journal
 from recollect.store.log_writer import LogWriter
-from recollect.store.open_file import connect_to_store
+from recollect.store.open_file import connect_to_store, refuse_special_files
 from recollect.store.recovery import integrity_checks, journal_rescue, quarantine, salvage
 from recollect.store.recovery.integrity_checks import Finding
 from recollect.store.sql_schema import FORMAT
@@ -50,6 +50,7 @@ class DoctorReport(msgspec.Struct, frozen=True):
 
 def examine_store(path: Path, progress: ReportProgress = _silent) -> DoctorReport:
     """What is wrong with the store at `path`, and how large it is. Changes nothing."""
+    refuse_special_files(path)
     set_aside_foreign_journal(path)  # or SQLite would apply it
     if not path.exists() or (path.stat().st_size == 0 and not journal_path(path).exists()):
         facts = {"store": _describe_missing(path)}
