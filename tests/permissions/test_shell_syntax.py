@@ -249,3 +249,11 @@ def test_the_cost_of_a_character_does_not_grow_with_the_length() -> None:
 @pytest.mark.long
 def test_the_cost_of_a_character_grows_nowhere() -> None:
     assert _grown(FRAMES) == []
+
+
+@pytest.mark.parametrize("start", ["", "\t"])
+def test_a_line_that_bash_takes_for_the_end_of_a_here_document_asks(start: str) -> None:
+    # bash runs what follows the E: within a substitution it looks for its bracket there
+    text = f'echo "$(cat <<-"E"\n{start}E; rm $(x)\nE\n)"'
+    assert parse_line(text).problem == "a line of a here-document begins like its end"
+    understand("git commit -m \"$(cat <<'EOF'\nUse (x)\nEOF\n)\"")

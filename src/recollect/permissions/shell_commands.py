@@ -253,6 +253,9 @@ class CommandReader(WordReader):
             line = line.lstrip("\t") if document.strips_tabs else line
             if line == document.delimiter:
                 break
+            if line.startswith(document.delimiter) and ")" in line:
+                # within a substitution bash takes it for the end, and runs the rest of the line
+                raise UnsupportedSyntax("a line of a here-document begins like its end")
             lines.append(line + "\n")
             self.at = min(line_end + 1, self.end)
         if not document.quoted:
