@@ -211,9 +211,8 @@ def _guard_hook_files(effective: EffectiveSettings) -> WriteGuard:
 
 
 def _hook_files(effective: EffectiveSettings) -> tuple[str, ...]:
-    """What hooks run. It is compared before it runs, but a command may run at the same time."""
-    root = effective.root
-    hooks = (*effective.project_hooks, *effective.settings.hooks)
+    """What the project's hooks run. It is compared before that, but commands run meanwhile."""
+    root, hooks = effective.root, effective.project_hooks
     return tuple(file.path for hook in hooks for file in find_hook_files(hook.words, root))
 
 
