@@ -29,13 +29,13 @@ from recollect.cli.console import (
     print_warning,
     show_status,
 )
-from recollect.cli.context_report import ContextReport, load_report
-from recollect.cli.dates import format_age
-from recollect.cli.display_text import one_line, pluralize, sanitize
 from recollect.cli.options import command, complete_session, json_and_store_options
-from recollect.cli.short_ids import shorten_entry_id
 from recollect.cli.store_access import retry_on_head_moved, use_runtime
 from recollect.compaction.proposal import Proposal
+from recollect.display.context_report import ContextReport, load_report
+from recollect.display.dates import format_age
+from recollect.display.display_text import one_line, pluralize, sanitize
+from recollect.display.short_ids import shorten_entry_id
 from recollect.entries import Entry, Restore, entry_to_json
 from recollect.errors import CannotImport, RecollectError
 from recollect.runtime.runtime import Runtime, writes_snapshots

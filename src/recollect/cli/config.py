@@ -26,10 +26,10 @@ from recollect.cli.console import (
     print_note,
     terminal_width,
 )
-from recollect.cli.display_text import GAP, align_table, one_line
 from recollect.cli.isolation_report import isolation_document, isolation_lines
 from recollect.cli.main import BAD_SETTINGS
 from recollect.cli.options import command, json_option
+from recollect.display.display_text import GAP, align_table, one_line
 from recollect.errors import BadSettings
 from recollect.execution.sandbox import find_isolation
 from recollect.settings import SETTINGS_FILE, Settings, data_directory

@@ -19,10 +19,10 @@ from typing import Any
 import click
 
 from recollect.cli.console import print_error, print_note, show_status
-from recollect.cli.display_text import one_line, pluralize, sanitize, truncate
 from recollect.cli.main import FAILED, INTERRUPTED
 from recollect.cli.options import command
 from recollect.cli.typed_lines import TypedLines
+from recollect.display.display_text import one_line, pluralize, sanitize, truncate
 from recollect.errors import BadInput, CannotOpen, RecollectError
 from recollect.server.listen_address import ListenAddress, parse_address
 from recollect.server.nplt.nplt_client import (

@@ -20,7 +20,7 @@ from typing import Any
 
 import click
 
-from recollect.cli.display_text import one_line, sanitize, truncate
+from recollect.display.display_text import one_line, sanitize, truncate
 from recollect.redaction import redact
 
 DEFAULT_PAGER = "less -FRX"

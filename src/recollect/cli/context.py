@@ -12,16 +12,18 @@ from typing import Any, NamedTuple, TypeAlias
 import click
 
 from recollect.cli.console import print_json, print_lines
-from recollect.cli.context_cache import cache_document, cache_lines, load_cache_report
-from recollect.cli.context_diff import diff_context, diff_document, diff_lines
+from recollect.cli.context_cache_text import cache_document, cache_lines
+from recollect.cli.context_diff_text import diff_document, diff_lines
 from recollect.cli.context_edits import RequestedEdits, edit_context, edit_document, edit_lines
-from recollect.cli.context_report import context_document, load_full_report
 from recollect.cli.context_text import context_lines
 from recollect.cli.encode import EncodedSession, EncodeOptions, encode_session, print_body
 from recollect.cli.options import command, json_and_store_options
 from recollect.cli.session_arguments import session_argument
 from recollect.cli.store_access import use_runtime
 from recollect.codecs.wires import WIRES
+from recollect.display.context_diff import diff_context
+from recollect.display.context_report import context_document, load_full_report
+from recollect.display.request_comparison import load_cache_report
 from recollect.errors import BadInput
 from recollect.past_requests import recent_requests
 from recollect.runtime.runtime import Runtime

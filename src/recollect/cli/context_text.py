@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping
 
 from recollect.agent.reminders import name_addition
 from recollect.cli.console import paint, terminal_width
-from recollect.cli.context_cache import describe_comparison
-from recollect.cli.context_report import ContextReport, NextRequest
-from recollect.cli.dates import format_age, format_time
-from recollect.cli.display_text import GAP, align_table, one_line, pluralize
-from recollect.cli.entry_display import summarize
-from recollect.cli.planned_elisions import PlannedElisions
+from recollect.display.context_report import ContextReport, NextRequest
+from recollect.display.dates import format_age, format_time
+from recollect.display.display_text import GAP, align_table, one_line, pluralize
+from recollect.display.entry_summary import summarize
+from recollect.display.planned_elisions import PlannedElisions
+from recollect.display.request_comparison import describe_comparison
 from recollect.entries import Compaction, Entry, Message, Request
 from recollect.explanation import format_usage, item_label
 from recollect.past_requests import AnsweredRequest

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from shlex import quote
 
-from recollect.cli.display_text import one_line, truncate
+from recollect.display.display_text import one_line, truncate
 from recollect.runtime.permission_policy import SHELL_TOOL, PermissionDenial
 from recollect.toolkinds import parse_arguments
 

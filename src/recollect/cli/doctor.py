@@ -11,9 +11,9 @@ import click
 import msgspec
 
 from recollect.cli.console import paint, print_json, print_lines, show_status
-from recollect.cli.display_text import display_width, format_value, one_line, pad, pluralize
 from recollect.cli.isolation_report import isolation_document, isolation_lines
 from recollect.cli.options import command, json_and_store_options
+from recollect.display.display_text import display_width, format_value, one_line, pad, pluralize
 from recollect.errors import BadSettings, CannotOpen
 from recollect.execution.sandbox import find_isolation
 from recollect.settings import Settings, load_settings

@@ -6,43 +6,38 @@ This is where stored text is sanitized.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple, assert_never
 
 import click
 
 from recollect.cli.console import paint
-from recollect.cli.dates import format_time
-from recollect.cli.display_text import Shortened, one_line, pluralize, sanitize, shorten
+from recollect.display.dates import format_time
+from recollect.display.display_text import Shortened, one_line, sanitize, shorten
+from recollect.display.entry_summary import (
+    describe_attachment,
+    describe_edit,
+    describe_output,
+    format_argument,
+    role_of,
+)
 from recollect.entries import (
     Body,
-    Compaction,
-    Elide,
     Entry,
     FileRef,
     InlineData,
     Message,
     Note,
     Part,
-    Pin,
-    Request,
-    Restore,
-    SettingsEdit,
-    Source,
     Text,
     Thought,
-    Title,
     ToolCall,
     ToolResult,
     Unknown,
-    UnknownBody,
-    handle_of,
 )
 from recollect.execution.command_output import sanitize_all
-from recollect.store.output_notes import OutputPart, output_part
+from recollect.store.output_notes import output_part
 from recollect.store.readable_text import NO_OUTPUT
-from recollect.text import format_size
-from recollect.view.edit_reasons import with_handles
 
 _COLOURS = {"user": "green", "model": "blue", "system": "magenta"}
 _NAMED_LINES, _NAMED_CHARACTERS = (500, 500), (20_000, 20_000)
@@ -64,7 +59,7 @@ class TranscriptStyle(NamedTuple):
 
 def entry_lines(entry: Entry, short: str, style: TranscriptStyle) -> Iterator[str]:
     """One entry: a line with role and time, then its parts, indented."""
-    name, colour = _role_and_colour(entry.body)
+    name, colour = role_of(entry.body), _colour_of(entry.body)
     if entry.id in style.damaged:
         name, colour = "damaged", "red"
     mark = paint("▶ ", fg="yellow", bold=True) if entry.id == style.marked else ""
@@ -85,17 +80,12 @@ def shows_text(entry: Entry, text: str) -> bool:
     return _CUT not in shown or sanitize(text) in shown
 
 
-def _role_and_colour(body: Body) -> tuple[str, str]:
+def _colour_of(body: Body) -> str:
     if isinstance(body, Message):
-        if body.role == "user" and body.context:  # the program's words, sent as the user's
-            return "context", "white"
-        return str(body.role), _COLOURS.get(body.role, "white")
-    if output_part(body) is not None:
-        return "output", "cyan"
-    if isinstance(body, Note):
-        return "note" if body.level == "info" else body.level, _NOTE_COLOURS.get(body.level, "red")
-    kind = body.__struct_config__.tag
-    return ("unknown" if isinstance(body, UnknownBody) else str(kind)), "cyan"
+        return "white" if body.role == "user" and body.context else _COLOURS.get(body.role, "white")
+    if isinstance(body, Note) and output_part(body) is None:
+        return _NOTE_COLOURS.get(body.level, "red")
+    return "cyan"
 
 
 def _details(body: Body) -> list[str]:
@@ -125,58 +115,11 @@ def _note_lines(note: Note, style: TranscriptStyle) -> Iterator[str]:
     if part is None:
         yield from _block(note.text, "  ", style, long=True)
         return
-    yield paint.dim(f"  {_describe_output(part)}")
+    yield paint.dim(f"  {describe_output(part)}")
     if style.full or style.at_length:
         yield from _block(sanitize_all(note.text), "    ", style)
     else:  # the result after it shows its ends
         yield "    " + paint(_LEFT_OUT.format(f"{len(note.text):,} characters"), fg="yellow")
-
-
-def describe_edit(body: Body) -> str:  # noqa: C901 - one case per kind
-    """Any entry but a message, in a sentence."""
-    match body:
-        case Message():
-            return ""
-        case Note(text=text):
-            part = output_part(body)
-            return text if part is None else f"{_describe_output(part)}: {text[:500]}"
-        case Title(title=title):
-            return f"the title is now {title!r}"
-        case Elide(rule=rule, items=items):
-            return f"{pluralize(len(items), 'entry')} left out by rule {rule}"
-        case Pin(entries=entries):
-            return f"{'placed first' if body.first else 'pinned'} {_name_entries(entries)}"
-        case Restore(entries=entries):
-            return f"undid {_name_entries(entries)}"
-        case Compaction():
-            return _describe_compaction(body)
-        case SettingsEdit(values=values):
-            return f"settings {values}"
-        case Request(model=model, tokens=tokens):
-            return f"sent {tokens:,} tokens to {model or 'a model'}"
-        case Source(format=form, name=name, size=count):
-            return f"imported from {name} ({form}, {format_size(count)})"
-        case UnknownBody(data=data):
-            return f"an entry of a kind unknown to this version: {data}"
-        case _:
-            assert_never(body)
-
-
-def _describe_output(part: OutputPart) -> str:
-    job = f" as {one_line(part.job)}" if part.job else ""
-    number = f", part {len(part.before) + 1}" if part.before else ""
-    return f"what {one_line(part.tool)} gave{job}, as it came{number}"
-
-
-def _name_entries(entries: Iterable[str]) -> str:
-    return ", ".join(map(handle_of, entries))
-
-
-def _describe_compaction(body: Compaction) -> str:
-    change = f"{body.tokens_before:,} to {body.tokens_after:,} tokens in messages"
-    reason = f": {with_handles(body.reason)}" if body.reason else ""
-    text = f"\n{body.snapshot}" if body.snapshot else ""
-    return f"{body.status.lower()}, {change}{reason}{text}"
 
 
 def part_lines(part: Part, style: TranscriptStyle) -> Iterator[str]:
@@ -191,7 +134,7 @@ def part_lines(part: Part, style: TranscriptStyle) -> Iterator[str]:
         case ToolResult():
             yield from _result_lines(part, style)
         case InlineData() | FileRef() | Unknown():
-            yield "  " + paint.dim(_describe_attachment(part))
+            yield "  " + paint.dim(describe_attachment(part))
         case _:
             assert_never(part)
 
@@ -213,15 +156,9 @@ def _format_arguments(text: str, style: TranscriptStyle) -> str:
         return _shorten_argument(text, style, 1)
     if not isinstance(values, dict):
         return _shorten_argument(text, style, 1)
-    written = {key: _format_argument(value) for key, value in values.items()}
+    written = {key: format_argument(value) for key, value in values.items()}
     count = sum(len(value) > _SHORT_ARGUMENT for value in written.values())
     return ", ".join(f"{k}={_shorten_argument(v, style, count)}" for k, v in written.items())
-
-
-def _format_argument(value: object) -> str:
-    if isinstance(value, str) and "\n" in value:
-        return f'"""\n{value}\n"""'
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _shorten_argument(text: str, style: TranscriptStyle, count: int) -> str:
@@ -246,19 +183,7 @@ def _result_lines(result: ToolResult, style: TranscriptStyle) -> Iterator[str]:
         if isinstance(item, Text):
             yield from _block(item.text, "    ", style)
         else:
-            yield "    " + paint.dim(_describe_attachment(item))
-
-
-def _describe_attachment(part: InlineData | FileRef | Unknown) -> str:
-    match part:
-        case InlineData(mime=mime, data=data):
-            return f"[{one_line(mime)}, {format_size(len(data))}]"
-        case FileRef(mime=mime, uri=uri):
-            return f"[{one_line(mime)} {one_line(uri)}]"
-        case Unknown(data=data):
-            return f"[a part unknown to this version: {one_line(data[:200])}]"
-        case _:
-            assert_never(part)
+            yield "    " + paint.dim(describe_attachment(item))
 
 
 def _block(
@@ -276,35 +201,3 @@ def _block(
         yield indent + paint(_LEFT_OUT.format(cut.left), fg="yellow")
     for line in sanitize(cut.tail).split("\n") if cut.tail else ():
         yield (indent + (paint.dim(line) if dim else line)).rstrip(" ")
-
-
-def summarize(body: Body) -> str:
-    """An entry in one line."""
-    if not isinstance(body, Message):
-        return one_line(describe_edit(body))
-    return one_line(" ".join(_summarize_part(part) for part in body.parts)[:2_000]) or "(empty)"
-
-
-def _summarize_part(part: Part) -> str:
-    match part:
-        case Text(text=text):
-            return text[:500]
-        case Thought(text=text):
-            return f"(thought: {text[:200]})"
-        case ToolCall(name=name, arguments=arguments):
-            return (
-                f"{name}({_format_arguments(arguments[:5_000], TranscriptStyle(full=True))[:300]})"
-            )
-        case ToolResult(name=name, content=content):
-            texts = (
-                c.text[:300] if isinstance(c, Text) else _describe_attachment(c) for c in content
-            )
-            return f"→ {name}: {' '.join(texts)}"
-        case InlineData() | FileRef() | Unknown():
-            return _describe_attachment(part)
-        case _:
-            assert_never(part)
-
-
-def role_of(body: Body) -> str:
-    return _role_and_colour(body)[0]

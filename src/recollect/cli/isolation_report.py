@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from recollect.cli.console import paint
-from recollect.cli.display_text import one_line
+from recollect.display.display_text import one_line
 from recollect.execution.sandbox import Isolation
 
 

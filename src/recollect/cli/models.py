@@ -21,8 +21,8 @@ from recollect.cli.console import (
     print_warning,
     terminal_width,
 )
-from recollect.cli.display_text import GAP, align_table, format_value, one_line
 from recollect.cli.options import command, json_option
+from recollect.display.display_text import GAP, align_table, format_value, one_line
 from recollect.errors import NotFound
 from recollect.models.embedded_model import ENGINE, EngineMissing
 from recollect.models.embedded_weights import (

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from recollect.cli.console import paint
-from recollect.cli.display_text import align_table, one_line
+from recollect.display.display_text import align_table, one_line
 from recollect.errors import RecollectError
 from recollect.models.api_keys import find_api_key
 from recollect.models.embedded_weights import CODER, has_weights

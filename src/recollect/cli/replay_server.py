@@ -19,9 +19,9 @@ from typing import Any
 
 import msgspec
 
-from recollect.cli.display_text import one_line
 from recollect.codecs.anthropic import AnthropicWire
 from recollect.codecs.wire_protocol import DecodedRequest
+from recollect.display.display_text import one_line
 from recollect.entries import Message, Text, ToolCall, ToolResult, Usage, json_text
 from recollect.tokens import counter_for
 

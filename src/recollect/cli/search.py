@@ -9,12 +9,14 @@ import click
 import msgspec
 
 from recollect.cli.console import paint, print_json, print_lines, print_note, terminal_width
-from recollect.cli.dates import format_time, parse_date
-from recollect.cli.display_text import one_line, sanitize, truncate
-from recollect.cli.entry_display import role_of, shows_text
+from recollect.cli.entry_display import shows_text
 from recollect.cli.options import command, complete_session, json_and_store_options
 from recollect.cli.session_choice import find_session
 from recollect.cli.store_access import current_project, use_store
+from recollect.cli.typed_dates import parse_date
+from recollect.display.dates import format_time
+from recollect.display.display_text import one_line, sanitize, truncate
+from recollect.display.entry_summary import role_of
 from recollect.entries import entry_to_json
 from recollect.errors import BadInput
 from recollect.store.contract import SearchHit, SearchQuery, SearchResult, Store

@@ -13,7 +13,6 @@ import click
 import msgspec
 
 from recollect.cli.console import print_json
-from recollect.cli.display_text import pluralize, sanitize
 from recollect.cli.options import command, json_and_store_options
 from recollect.cli.session_arguments import session_argument, session_before
 from recollect.cli.session_choice import (
@@ -21,8 +20,9 @@ from recollect.cli.session_choice import (
     find_trashed_session,
     find_writable_session,
 )
-from recollect.cli.short_ids import find_entry, shorten_session_id
 from recollect.cli.store_access import use_store
+from recollect.display.display_text import pluralize, sanitize
+from recollect.display.short_ids import find_entry, shorten_session_id
 from recollect.store.contract import SessionInfo, Store
 from recollect.store.store_address import StoreAddress
 

@@ -12,8 +12,8 @@ import apsw
 import click
 from click.shell_completion import CompletionItem
 
-from recollect.cli.display_text import one_line
 from recollect.cli.store_access import current_project
+from recollect.display.display_text import one_line
 from recollect.errors import RecollectError
 from recollect.settings import load_settings
 from recollect.store.contract import SessionInfo

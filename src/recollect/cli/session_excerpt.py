@@ -12,7 +12,7 @@ from typing import NamedTuple
 import click
 
 from recollect.cli.session_choice import find_session
-from recollect.cli.short_ids import find_entry, find_session_or_entry, shorten_session_id
+from recollect.display.short_ids import find_entry, find_session_or_entry, shorten_session_id
 from recollect.entries import Entry, Message, Note
 from recollect.errors import Damaged, UnknownEntry
 from recollect.runtime.runtime import Runtime

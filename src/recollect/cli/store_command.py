@@ -19,8 +19,8 @@ from recollect.cli.console import (
     print_warning,
     show_status,
 )
-from recollect.cli.display_text import display_width, format_value, one_line, pad, pluralize
 from recollect.cli.options import StoreType, command, examples, json_option
+from recollect.display.display_text import display_width, format_value, one_line, pad, pluralize
 from recollect.errors import BadInput, BadSettings, CannotOpen
 from recollect.settings import load_settings
 from recollect.store.contract import Store

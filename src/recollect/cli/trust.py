@@ -15,8 +15,8 @@ import click
 import msgspec
 
 from recollect.cli.console import print_json, print_lines, print_note
-from recollect.cli.display_text import sanitize
 from recollect.cli.options import command, json_option
+from recollect.display.display_text import sanitize
 from recollect.errors import BadInput, BadSettings
 from recollect.settings import HookCommand
 from recollect.workspace.effective_settings import (

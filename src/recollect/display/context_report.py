@@ -15,21 +15,21 @@ import msgspec
 
 from recollect.agent.exchange import count_tools
 from recollect.agent.fit_context import reserve_for_tools
-from recollect.cli.context_cache import (
-    ComparedRequest,
-    compare_last,
-    request_document,
-    usage_document,
-)
-from recollect.cli.entry_display import summarize
-from recollect.cli.planned_elisions import (
+from recollect.compaction.budget import Budget
+from recollect.display.entry_summary import summarize
+from recollect.display.planned_elisions import (
     PlannedElisions,
     edits_added,
     name_subjects,
     planned_by_rule,
 )
-from recollect.cli.short_ids import shorten_session_id
-from recollect.compaction.budget import Budget
+from recollect.display.request_comparison import (
+    ComparedRequest,
+    compare_last,
+    request_document,
+    usage_document,
+)
+from recollect.display.short_ids import shorten_session_id
 from recollect.entries import Entry, Message, Request, Usage
 from recollect.explanation import item_label
 from recollect.models.resolve import ResolvedModel

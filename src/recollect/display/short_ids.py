@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from recollect.cli.dates import format_time
-from recollect.cli.display_text import one_line, truncate
-from recollect.cli.entry_display import role_of, summarize
+from recollect.display.dates import format_time
+from recollect.display.display_text import one_line, truncate
+from recollect.display.entry_summary import role_of, summarize
 from recollect.entries import Entry
 from recollect.errors import AmbiguousId, NotFound, RecollectError, UnknownEntry, UnknownSession
 from recollect.store.contract import SessionInfo, Store

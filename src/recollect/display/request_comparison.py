@@ -1,4 +1,4 @@
-"""The prompt cache, request by request: what a provider read from it, and what broke it.
+"""What each request took from the provider's prompt cache, and what broke it.
 
 `load_cache_report` compares each of the newest requests with the one before it; with `against`, one
 request with any earlier one. Requests that an older version sent did not record what is needed for
@@ -7,24 +7,20 @@ that, and the report says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
-from recollect.cli.console import paint, terminal_width
-from recollect.cli.dates import format_age
-from recollect.cli.display_text import GAP, align_table, one_line, pluralize, truncate
-from recollect.cli.entry_display import summarize
 from recollect.codecs.cache_breaks import CacheComparison
-from recollect.entries import Elide, Entry, Message, Request, Usage
+from recollect.display.display_text import one_line
+from recollect.entries import Entry, Request, Usage
 from recollect.errors import BadInput
 from recollect.explanation import fresh_tokens
 from recollect.past_requests import AnsweredRequest, compare_recorded, recent_requests
 from recollect.runtime.runtime import Runtime
 from recollect.store.contract import SessionInfo, Store
 
-DEFAULT_WIDTH = 120
 MAX_LISTED = 1_000  # with --all; each is encoded
 NOT_RECORDED = "not recorded by the version that sent it"
 UNKNOWN_CACHED = "the provider does not report what it cached"
@@ -103,9 +99,6 @@ async def _with_entries(store: Store, report: CacheReport) -> CacheReport:
     return report._replace(entries=entries, short=short)
 
 
-# --- text ----------------------------------------------------------------------------------------
-
-
 def describe_comparison(compared: ComparedRequest, short: Mapping[str, str]) -> tuple[str, str]:
     """That the cache held, or where it broke; and why."""
     if compared.earlier is None:
@@ -118,89 +111,6 @@ def describe_comparison(compared: ComparedRequest, short: Mapping[str, str]) -> 
         unread = "but the provider reports nothing cached"
         cause = UNKNOWN_CACHED if usage.cached is None else unread
     return found.describe(short.get(found.edit, "")), one_line(cause)
-
-
-def cache_lines(report: CacheReport, *, detailed: bool) -> Iterator[str]:
-    yield paint.bold(one_line(report.session.title) or "(no title)")
-    if not report.requests:
-        yield "no request was sent in this session"
-        return
-    if not detailed:
-        yield from _request_table(report)
-    broken = [one for one in report.requests if one.found is not None and not one.found.held]
-    for one in broken[-1:]:
-        yield ""
-        yield from _break_lines(report, one)
-    if detailed and not broken:
-        one = report.requests[-1]
-        first, second = (report.short[r.request.id] for r in (one.earlier, one.sent) if r)
-        where, cause = describe_comparison(one, report.short)
-        yield f"from request {first} to request {second}: {where}"
-        if cause:
-            yield paint.dim(f"  {cause}")
-
-
-def _request_table(report: CacheReport) -> Iterator[str]:
-    rows = [["REQUEST", "SENT", "INPUT", "CACHED", "WRITTEN", "SAME", "PROMPT CACHE"]]
-    for one in report.requests:
-        found, request = one.found, one.sent.request
-        share = f"{100 * found.at / found.size:.0f} %" if found is not None else ""
-        where, cause = describe_comparison(one, report.short)
-        held = found is not None and (not cause or cause == UNKNOWN_CACHED)
-        cells = [report.short[request.id], format_age(request.time), *_counts(one.sent.usage)]
-        rows.append([*cells, share, "held" if held else cause or where])
-    width = terminal_width() or DEFAULT_WIDTH
-    head, *body = align_table(rows, width=width, stretch=6, numbers=(2, 3, 4, 5))
-    yield paint.dim(GAP.join(head).rstrip())
-    yield from (GAP.join([paint(row[0], fg="yellow"), *row[1:]]).rstrip() for row in body)
-    if any("?" in row[2:5] for row in rows):
-        yield paint.dim("?: not reported by the provider")
-
-
-def _counts(usage: Usage | None) -> list[str]:
-    """The input, and what of it was cached and written; `?` where nothing was reported."""
-    if usage is None:
-        return ["?", "?", "?"]
-    written = f"{usage.written:,}" if usage.written or usage.cached is not None else "?"
-    return [f"{usage.input:,}", "?" if usage.cached is None else f"{usage.cached:,}", written]
-
-
-def _break_lines(report: CacheReport, one: ComparedRequest) -> Iterator[str]:
-    found, short = one.found, report.short
-    assert found is not None
-    assert one.earlier is not None
-    first, second = short[one.earlier.request.id], short[one.sent.request.id]
-    yield paint.bold(f"from request {first} to request {second}")
-    yield f"  why   {one_line(found.cause)}"
-    where = f", in `{found.field}`" if found.field else ""
-    yield f"  byte  {found.at:,} of {found.size:,} is the first that differs{where}"
-    for name, key in (("entry", found.entry), ("edit", found.edit)):
-        entry = report.entries.get(key)
-        if entry is not None:
-            yield f"  {name:<5} {paint(short[key], fg='yellow')}  {_describe(entry)}"
-    yield f"  was   {one_line(found.was)}"
-    yield f"  now   {one_line(found.now)}"
-    behind = f"{pluralize(found.tokens_behind, 'token')} of messages behind it are sent afresh"
-    yield paint.dim(f"  about {behind}")
-
-
-def _describe(entry: Entry) -> str:
-    width = (terminal_width() or DEFAULT_WIDTH) - 20
-    if isinstance(entry.body, Message):
-        return truncate(one_line(summarize(entry.body)), width)
-    kind = type(entry.body).__name__.lower()
-    rule = f" by {one_line(entry.body.rule)}" if isinstance(entry.body, Elide) else ""
-    return truncate(f"{kind}{rule}, {format_age(entry.time)}", width)
-
-
-# --- JSON ----------------------------------------------------------------------------------------
-
-
-def cache_document(report: CacheReport) -> dict[str, Any]:
-    return {
-        "session": msgspec.to_builtins(report.session),
-        "requests": [request_document(one) for one in report.requests],
-    }
 
 
 def request_document(one: ComparedRequest) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Times for users: "3 hours ago", and dates as users type them. Local time throughout."""
+"""Dates as users type them: `2026-11-01`, `yesterday`, `3d`. Local time throughout."""
 
 from __future__ import annotations
 
@@ -7,42 +7,14 @@ from datetime import datetime, timedelta
 
 import click
 
+from recollect.display.dates import SECONDS_OF
 from recollect.store.ids import now as current_time
 
-_SECONDS = {
-    "year": 31_557_600,
-    "month": 2_629_800,
-    "week": 604_800,
-    "day": 86_400,
-    "hour": 3_600,
-    "minute": 60,
-}
 _SPAN = re.compile(r"(\d{1,6})\s*([smhdwy]|mo)(?:\s+ago)?")
-_SPAN_SECONDS = {"s": 1, "mo": _SECONDS["month"]} | {
-    unit[0]: seconds for unit, seconds in _SECONDS.items() if unit != "month"
+_SPAN_SECONDS = {"s": 1, "mo": SECONDS_OF["month"]} | {
+    unit[0]: seconds for unit, seconds in SECONDS_OF.items() if unit != "month"
 }
 DATE_EXAMPLES = "2026-11-01, 2026-11-01T14:30, today, yesterday, 3d, 12h or 2w"
-
-
-def format_age(then: int, now: int | None = None) -> str:
-    """How long ago a time was, in the largest unit that fits."""
-    seconds = ((current_time() if now is None else now) - then) // 1_000
-    if seconds < -60:
-        return format_time(then)
-    for unit, size in _SECONDS.items():
-        if seconds >= size:
-            count = seconds // size
-            return f"{count} {unit}{'s' if count > 1 else ''} ago"
-    return "just now"
-
-
-def format_time(then: int) -> str:
-    """Date and time of day; the bare number where the calendar ends."""
-    try:
-        local = datetime.fromtimestamp(then / 1_000).astimezone()
-    except (OverflowError, OSError, ValueError):
-        return f"{then} ms"
-    return local.strftime("%Y-%m-%d %H:%M")
 
 
 def parse_date(text: str, now: int | None = None) -> int:

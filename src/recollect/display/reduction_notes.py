@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from recollect.agent.fit_context import ContextReduced
-from recollect.cli.display_text import truncate
+from recollect.display.display_text import truncate
 from recollect.entries import handle_of
 from recollect.view.edit_reasons import why_built_by_code
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.cli.dates import format_age, format_time, parse_date
-from recollect.cli.display_text import (
+from recollect.cli.typed_dates import parse_date
+from recollect.display.dates import format_age, format_time
+from recollect.display.display_text import (
     WORTHLESS,
     align_table,
     display_width,

@@ -1,0 +1,1 @@
+"""What people read of sessions, contexts and requests, on any screen; nothing is printed here."""
