@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
@@ -34,6 +34,9 @@ OVERRIDES = {"list_commands", "get_command", "format_commands", "format_completi
     "clear_session",
     "capture_signals",
 }
+
+# Called by Textual, in src/recollect/terminal.
+TEXTUAL = {"compose", "render", "render_line", "render_lines", "get_selection", "check_action"}
 
 
 def test_a_class_name_has_one_home() -> None:
@@ -103,6 +106,23 @@ def _imported() -> set[tuple[str | None, str]]:
     }
 
 
+def _is_called_by_textual(file: Path, method: str, constants: Collection[object]) -> bool:
+    """Event handlers, watchers and parts of rendering; an action only if something names it."""
+    if "terminal" not in file.parts:
+        return False
+    if method.startswith("action_"):
+        name = method.removeprefix("action_")
+        named = (str(constant).split("(")[0] for constant in constants)
+        return name in {each.rpartition(".")[2] for each in named}
+    return method.startswith(("on_", "watch_", "validate_", "compute_")) or method in TEXTUAL
+
+
+def _is_handler(decorator: ast.expr) -> bool:
+    """Textual's `@on(…)`."""
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return isinstance(called, ast.Name) and called.id == "on"
+
+
 def _uncalled() -> Iterator[str]:
     """Top-level names that no module of the package uses, methods that nothing reads."""
     nodes = [node for tree in TREES.values() for node in ast.walk(tree)]
@@ -125,7 +145,9 @@ def _uncalled() -> Iterator[str]:
         for owner in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
             for method in (node for node in owner.body if isinstance(node, FUNCTIONS)):
                 public = owner.name in api.__all__ and not method.name.startswith("_")
-                if not (public or method.name in read | OVERRIDES or method.name[:2] == "__"):
+                known = public or _is_called_by_textual(file, method.name, constants)
+                known = known or any(_is_handler(each) for each in method.decorator_list)
+                if not (known or method.name in read | OVERRIDES or method.name[:2] == "__"):
                     yield f"{file}:{owner.name}.{method.name}"
 
 

@@ -203,7 +203,8 @@ def recollect(
     """
     if ctx.invoked_subcommand is not None:
         return
-    if prompt is None and not latest and session is None:
+    on_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    if prompt is None and not latest and session is None and not on_terminal:
         prompt = read_piped().strip()
         if not prompt:
             refuse_options_alone(ctx)
@@ -215,6 +216,12 @@ def recollect(
         raise click.UsageError("--fork needs -c or -r.")
     if given["system"] and (latest or session is not None):
         raise click.UsageError(NO_SYSTEM)
+    if prompt is None and on_terminal:
+        del given["format"]
+        # late, as a command's module is
+        from recollect.cli.terminal_command import run_terminal
+
+        ctx.exit(run_terminal(file, session=session, latest=latest, fork=fork, **given))
     text = read_prompt((prompt,) if prompt else ())
     # late, as a command's module is: the agent loads most of the package
     from recollect.cli.headless import run_agent

@@ -134,6 +134,18 @@ class ActiveSession:
             self._built = (built_of, agent)
         return self._built[1]
 
+    async def move_to(self, runtime: Runtime) -> None:
+        """Go on with another runtime of the same store: other permissions, other folders. Commands
+        that run in the background go on only in the sandbox they were begun in."""
+        async with self._turn:
+            before, self.runtime = self.runtime, runtime
+            commands = self.workspace.commands
+            if _sandbox_of(before) != _sandbox_of(runtime):
+                await commands.close()
+                commands = LazyCommands(runtime.effective)
+            self.workspace = runtime.workspace(commands, self.workspace.hooks)
+            self._built = None
+
     def _note_denial(self, denial: PermissionDenial) -> None:
         self.denials.append(denial)
 
@@ -174,6 +186,12 @@ class ActiveSession:
                 if isinstance(event, RunResult):
                     return event
         raise AssertionError("the last event of a run is its result")
+
+
+def _sandbox_of(runtime: Runtime) -> tuple[object, ...]:
+    """What of the settings a command runner was made with."""
+    given = runtime.settings.permissions
+    return given.mode == "unrestricted", given.sandbox, given.network, runtime.effective.root
 
 
 class _PromptRun:

@@ -134,6 +134,12 @@ class Runtime:
         other.door = door
         return other
 
+    def reconfigured(self, overrides: Overrides) -> Runtime:
+        """The same folder and store, with the settings as they are now and other overrides."""
+        other = build_runtime(self.store, self.folders.cwd, self.door, overrides)
+        other._projects, other._connections = self._projects, self._connections
+        return other
+
     # --- sessions --------------------------------------------------------------------------------
 
     async def open_session(

@@ -1,0 +1,37 @@
+"""`recollect` without a command, on a terminal: opens the terminal program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from recollect.runtime.prompt_run import RunOptions
+from recollect.runtime.runtime import Overrides
+from recollect.store.ids import LAST
+from recollect.store.store_address import StoreAddress, parse_address
+from recollect.terminal.session_runner import StartOptions
+from recollect.terminal.terminal_app import TerminalApp
+
+
+def run_terminal(
+    file: StoreAddress | None,
+    *,
+    session: str | None,
+    latest: bool,
+    fork: bool,
+    model: str,
+    max_turns: int | None,
+    system: str,
+    attachments: tuple[Path, ...],
+    mode: str | None,
+    **overridden: tuple[str, ...],
+) -> int:
+    """The exit code."""
+    options = StartOptions(
+        store=None if file is None else parse_address(file),
+        session=LAST if latest else session,
+        fork=fork,
+        overrides=Overrides(mode or "", **overridden),
+        run=RunOptions(model, max_turns=max_turns, system=system, attachments=attachments),
+    )
+    app = TerminalApp(options)
+    return app.run() or 0

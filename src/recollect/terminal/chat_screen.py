@@ -1,0 +1,134 @@
+"""The conversation: transcript, what is happening, prompts that wait, the prompt, the status."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.screen import Screen
+from textual.widgets import Static
+
+from recollect.agent.exchange import ReplyFinished
+from recollect.display.display_text import one_line, sanitize
+from recollect.errors import RecollectError
+from recollect.runtime.prompt_run import RunResult, RunStarted
+from recollect.session import Session
+from recollect.terminal.approval_panel import ApprovalPanel
+from recollect.terminal.command_table import run_command
+from recollect.terminal.event_feed import EventFeed
+from recollect.terminal.prompt_input import PromptInput
+from recollect.terminal.session_runner import SessionRunner
+from recollect.terminal.session_status import read_status
+from recollect.terminal.slash_commands import find_command, parse_command
+from recollect.terminal.status_line import StatusLine
+from recollect.terminal.terminal_events import (
+    ApprovalAsked,
+    NoticeGiven,
+    PromptEnded,
+    QueueChanged,
+    SessionOpened,
+    SessionReloaded,
+    TerminalEvent,
+)
+from recollect.terminal.transcript_blocks import BlockList
+from recollect.terminal.transcript_view import TranscriptView
+
+FIRST_PAGE, PAGE = 200, 1_000  # entries
+
+
+class ChatScreen(Screen[None]):
+    DEFAULT_CSS = """
+    ChatScreen #activity { height: auto; padding: 0 1; color: $text-muted; }
+    ChatScreen #queue { height: auto; padding: 0 1; color: $text-muted; }
+    """
+    BINDINGS = [("escape", "interrupt", "Interrupt")]
+
+    def __init__(
+        self,
+        runner: SessionRunner,
+        show_screen: Callable[[str, str], Awaitable[bool]],
+    ) -> None:
+        super().__init__()
+        self.runner, self._show_screen = runner, show_screen
+        self.transcript = BlockList()
+        self.feed = EventFeed(self.transcript)
+
+    def compose(self) -> ComposeResult:
+        yield TranscriptView(self.transcript)
+        yield Static("", id="activity", markup=False)
+        yield Static("", id="queue", markup=False)
+        yield PromptInput()
+        yield StatusLine()
+
+    def on_mount(self) -> None:
+        self.query_one(PromptInput).focus()
+
+    # --- events ----------------------------------------------------------------------------------
+
+    def show_event(self, event: TerminalEvent) -> None:
+        self.feed.add(event)
+        match event:
+            case SessionOpened(session=session):
+                self.transcript.clear()
+                if session is not None:
+                    self._load(session)
+            case SessionReloaded(session=session):
+                self.transcript.clear()
+                self._load(session)
+            case QueueChanged(waiting=waiting):
+                lines = [f"queued: {one_line(prompt.text)}" for prompt in waiting]
+                self.query_one("#queue", Static).update(sanitize("\n".join(lines)))
+            case ApprovalAsked():
+                self.mount(ApprovalPanel(event), before=self.query_one(PromptInput))
+            case _:
+                pass
+        if isinstance(event, RunStarted | ReplyFinished | RunResult | PromptEnded | SessionOpened):
+            self._show_status()
+        self.query_one("#activity", Static).update(sanitize(self.feed.activity))
+
+    @work(exclusive=True, group="load")
+    async def _load(self, session: Session) -> None:
+        """The newest entries at once, older ones behind them."""
+        store = self.runner.runtime.store
+        head = session.view().head
+        count = (await store.session(session.id)).entries
+        start = max(0, count - FIRST_PAGE)
+        self.transcript.add_entries(
+            await store.page(session.id, start=start, limit=FIRST_PAGE, at=head)
+        )
+        while start:
+            end, start = start, max(0, start - PAGE)
+            page = await store.page(session.id, start=start, limit=end - start, at=head)
+            self.transcript.prepend_entries(page)
+
+    @work(exclusive=True, group="status")
+    async def _show_status(self) -> None:
+        self.query_one(StatusLine).show(await read_status(self.runner))
+
+    # --- what the user does ----------------------------------------------------------------------
+
+    @on(PromptInput.Submitted)
+    async def _submitted(self, event: PromptInput.Submitted) -> None:
+        command = parse_command(event.text)
+        if command is None:
+            text = event.text.removeprefix("/") if event.text.startswith("//") else event.text
+            self.runner.send(text)
+            return
+        self._run_command(*command)
+
+    @work
+    async def _run_command(self, name: str, arguments: str) -> None:
+        answer = ""
+        try:
+            command = find_command(name)
+            if not await self._show_screen(command.name, arguments):
+                answer = await run_command(self.runner, command.name, arguments)
+        except RecollectError as error:
+            self.show_event(NoticeGiven(str(error), "error"))
+            return
+        if answer:
+            self.show_event(NoticeGiven(answer, "info"))
+
+    def action_interrupt(self) -> None:
+        self.runner.interrupt()

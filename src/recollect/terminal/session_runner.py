@@ -1,0 +1,291 @@
+"""The session that a terminal works in: opens it, runs its prompts one after the other, and tells
+everything that happens.
+
+The terminal screen and the line-based program both stand on it and hold no state of a session
+themselves. A prompt is on disk before a model is called; nothing that is queued is lost by an
+interrupt. The session of a new terminal is stored with its first prompt, so that looking costs
+nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing, suppress
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from recollect.entries import Usage
+from recollect.errors import RecollectError
+from recollect.runtime.permission_policy import ApprovalRequest
+from recollect.runtime.prompt_run import ActiveSession, RunOptions, RunResult, SessionOrigin
+from recollect.runtime.runtime import Door, Overrides, Runtime, open_runtime
+from recollect.session import Session
+from recollect.terminal.session_approvals import SessionApprovals
+from recollect.terminal.terminal_events import (
+    ApprovalAnswer,
+    ApprovalAsked,
+    DownloadProgressed,
+    NoticeGiven,
+    PromptEnded,
+    PromptStarted,
+    QueueChanged,
+    QueuedPrompt,
+    SessionOpened,
+    SessionReloaded,
+    TerminalEvent,
+)
+from recollect.tokens import add_usage
+
+T = TypeVar("T")
+FOLLOW_SECONDS = 5.0  # how long one wait for another writer's append lasts
+
+
+class StartOptions(msgspec.Struct, frozen=True):
+    """How a terminal program begins."""
+
+    store: Path | str | None = None
+    session: str | None = None  # to continue; none: a new one
+    fork: bool = False
+    overrides: Overrides = Overrides()
+    run: RunOptions = RunOptions()
+
+
+class _Wanted(msgspec.Struct, frozen=True):
+    """The session to go to next; without an id a new one."""
+
+    given: str | None = None
+    fork: bool = False
+
+
+class TerminalBusy(RecollectError):
+    def __init__(self, what: str) -> None:
+        super().__init__(f"cannot {what} while a prompt runs; press Esc to stop it first")
+
+
+class SessionRunner:
+    """`run` serves until `close`; every event goes to `notify`, in order."""
+
+    def __init__(self, options: StartOptions, notify: Callable[[TerminalEvent], None]) -> None:
+        self.options, self.notify = options, notify
+        self.run_options = options.run  # of the next prompt: model, instructions, limits
+        self.overrides = options.overrides
+        self.session: Session | None = None
+        self.active: ActiveSession | None = None
+        self._runtime: Runtime | None = None
+        self._opened = asyncio.Event()  # there is a runtime, or there never will be
+        self.approvals = SessionApprovals()
+        self.usage = Usage()  # of the prompts that ran here
+        self._waiting: deque[QueuedPrompt] = deque()
+        self._wanted: _Wanted | None = _Wanted(options.session, options.fork)
+        self._turn: asyncio.Task[None] | None = None
+        self._news = asyncio.Event()
+        self._closing = False
+        self._number = 0
+        self._lock = asyncio.Lock()  # edits, and the prompts, follow each other
+
+    # --- what the user does ----------------------------------------------------------------------
+
+    @property
+    def busy(self) -> bool:
+        return self._turn is not None
+
+    @property
+    def waiting(self) -> tuple[QueuedPrompt, ...]:
+        return tuple(self._waiting)
+
+    @property
+    def runtime(self) -> Runtime:
+        assert self._runtime is not None, "wait for `opened` first"
+        return self._runtime
+
+    async def opened(self) -> Runtime:
+        """The runtime, as soon as its store is open."""
+        await self._opened.wait()
+        if self._runtime is None:
+            raise RecollectError("the store could not be opened")
+        return self._runtime
+
+    def send(self, text: str, attachments: tuple[str, ...] = ()) -> QueuedPrompt:
+        """Queue a prompt; it runs at once if nothing else does."""
+        self._number += 1
+        prompt = QueuedPrompt(text, attachments, self._number)
+        self._waiting.append(prompt)
+        self._changed()
+        return prompt
+
+    def take_back(self, number: int) -> QueuedPrompt | None:
+        """Take a prompt out of the queue, to edit it."""
+        found = next((one for one in self._waiting if one.number == number), None)
+        if found is not None:
+            self._waiting.remove(found)
+            self._changed()
+        return found
+
+    def interrupt(self) -> bool:
+        """Stop the prompt that runs; what has come is kept. Whether there was one."""
+        if self._turn is None:
+            return False
+        self._turn.cancel()
+        return True
+
+    def open(self, given: str | None, *, fork: bool = False) -> None:
+        """Go to another session, or to a new one; prompts that wait are sent there."""
+        if self.busy:
+            raise TerminalBusy("change the session")
+        self._wanted = _Wanted(given, fork)
+        self._news.set()
+
+    async def edit(self, work: Callable[[Session], Awaitable[T]], what: str) -> T:
+        """Change the session between prompts, and show it anew."""
+        if self.busy or self.session is None:
+            raise TerminalBusy(what) if self.busy else RecollectError(f"no session yet to {what}")
+        async with self._lock:
+            result = await work(self.session)
+            await self.session.reload()
+            self.notify(SessionReloaded(self.session, what))
+        return result
+
+    async def reconfigure(self, overrides: Overrides) -> None:
+        """Other permissions or folders from the next prompt on; settings are read again."""
+        runtime = self.runtime.reconfigured(overrides)
+        self.overrides = overrides
+        self._runtime = runtime
+        if self.active is not None:
+            await self.active.move_to(runtime)
+
+    def close(self) -> None:
+        self._closing = True
+        self.interrupt()
+        self._news.set()
+
+    # --- the loop --------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Serve until closed. An error that leaves no session to work in is raised."""
+        door = Door(
+            warn=lambda text: self.notify(NoticeGiven(text)),
+            approve=self._approve,
+            download_progress=lambda done, total: self.notify(DownloadProgressed(done, total)),
+        )
+        try:
+            async with open_runtime(
+                Path.cwd(), self.options.store, door=door, overrides=self.overrides
+            ) as runtime:
+                self._runtime = runtime
+                self._opened.set()
+                while not self._closing:
+                    await self._serve_session()
+        finally:
+            self._opened.set()
+
+    async def _serve_session(self) -> None:
+        wanted, self._wanted = self._wanted or _Wanted(), None
+        self.session = None
+        try:
+            found = await self._open(wanted)
+            if found is None:
+                return
+            session, origin = found
+            async with self.runtime.activate(session, origin) as active:
+                self.session, self.active = session, active
+                self.notify(SessionOpened(session, origin))
+                await self._serve_prompts(active)
+        except RecollectError as error:
+            self.notify(NoticeGiven(str(error), "error"))
+            self._drop_waiting()
+        finally:
+            self.active = None
+
+    async def _open(self, wanted: _Wanted) -> tuple[Session, SessionOrigin] | None:
+        """The wanted session; a new one as soon as there is a prompt. None: something else is
+        wanted now."""
+        if wanted.given is not None:
+            return await self.runtime.open_session(wanted.given, fork=wanted.fork)
+        self.notify(SessionOpened(None, "new"))
+        while not self._waiting:
+            if self._closing or self._wanted is not None:
+                return None
+            await self._wait()
+        return await self.runtime.open_session(None, prompt=self._waiting[0].text)
+
+    async def _serve_prompts(self, active: ActiveSession) -> None:
+        following = asyncio.create_task(self._follow(active))
+        try:
+            while not self._closing and self._wanted is None:
+                if not self._waiting:
+                    await self._wait()
+                    continue
+                prompt = self._waiting.popleft()
+                self.notify(QueueChanged(self.waiting))
+                self._turn = asyncio.create_task(self._run_prompt(active, prompt))
+                with suppress(asyncio.CancelledError):
+                    await self._turn
+                self._turn = None
+        finally:
+            following.cancel()
+            if self._turn is not None:
+                self._turn.cancel()
+                await asyncio.wait([self._turn])
+                self._turn = None
+
+    async def _run_prompt(self, active: ActiveSession, prompt: QueuedPrompt) -> None:
+        self.notify(PromptStarted(prompt))
+        attachments = tuple(map(Path, prompt.attachments))
+        options = msgspec.structs.replace(self.run_options, attachments=attachments)
+        try:
+            async with self._lock, aclosing(active.stream(prompt.text, options)) as events:
+                async for event in events:
+                    if isinstance(event, RunResult):
+                        self.usage = add_usage(self.usage, event.usage)
+                    self.notify(event)
+        except asyncio.CancelledError:
+            self.notify(PromptEnded(prompt, interrupted=True))
+            raise
+        except RecollectError as error:
+            self.notify(PromptEnded(prompt, error=str(error)))
+        else:
+            self.notify(PromptEnded(prompt))
+
+    async def _follow(self, active: ActiveSession) -> None:
+        """Show what another program appends to the session while nothing runs here."""
+        session = active.session
+        while True:
+            head = session.view().head
+            moved = await self.runtime.store.wait_for_append(session.id, head, FOLLOW_SECONDS)
+            if not moved or self.busy or session.view().head != head:
+                continue
+            async with self._lock:
+                await session.reload()
+            if session.view().head != head:
+                self.notify(SessionReloaded(session, "it was continued elsewhere"))
+
+    async def _wait(self) -> None:
+        self._news.clear()
+        if not self._waiting and self._wanted is None and not self._closing:
+            await self._news.wait()
+
+    def _changed(self) -> None:
+        self.notify(QueueChanged(self.waiting))
+        self._news.set()
+
+    def _drop_waiting(self) -> None:
+        """Prompts that can be sent nowhere are given back by the notice."""
+        for prompt in self._waiting:
+            self.notify(PromptEnded(prompt, error="not sent"))
+        self._waiting.clear()
+        self.notify(QueueChanged(()))
+
+    async def _approve(self, request: ApprovalRequest) -> bool:
+        if self.approvals.covers(request):
+            return True
+        answer: asyncio.Future[ApprovalAnswer] = asyncio.get_running_loop().create_future()
+        self.notify(ApprovalAsked(request, answer))
+        given = await answer
+        if given.allowed:
+            for notice in self.approvals.keep(self.runtime.effective, request, given):
+                self.notify(NoticeGiven(notice, "info"))
+        return given.allowed

@@ -1,0 +1,96 @@
+"""What a terminal program is told: the events of a run, and what happens around runs."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from recollect.runtime.permission_policy import ApprovalRequest
+from recollect.runtime.prompt_run import RunEvent, SessionOrigin
+from recollect.session import Session
+
+
+class QueuedPrompt(msgspec.Struct, frozen=True):
+    """A prompt that was typed; it runs after those before it."""
+
+    text: str
+    attachments: tuple[str, ...] = ()  # paths
+    number: int = 0  # which tells it from the others
+
+
+class SessionOpened(msgspec.Struct, frozen=True):
+    """Another session is shown; None: a new one, which is stored with its first prompt."""
+
+    session: Session | None
+    origin: SessionOrigin
+
+
+class SessionReloaded(msgspec.Struct, frozen=True):
+    """The session's path changed in a way that no event of a run tells: show it anew."""
+
+    session: Session
+    why: str
+
+
+class PromptStarted(msgspec.Struct, frozen=True):
+    """A prompt left the queue and is running."""
+
+    prompt: QueuedPrompt
+
+
+class PromptEnded(msgspec.Struct, frozen=True):
+    """A prompt's run is over; an error ended it if there is one."""
+
+    prompt: QueuedPrompt
+    error: str = ""
+    interrupted: bool = False
+
+
+class QueueChanged(msgspec.Struct, frozen=True):
+    """The prompts that wait."""
+
+    waiting: tuple[QueuedPrompt, ...]
+
+
+class ApprovalAsked(msgspec.Struct, frozen=True):
+    """A tool call waits for the user; whoever shows it sets the answer."""
+
+    request: ApprovalRequest
+    answer: asyncio.Future[ApprovalAnswer]
+
+
+class ApprovalAnswer(msgspec.Struct, frozen=True):
+    """What the user decided, and for how long it holds."""
+
+    allowed: bool
+    lasts: Literal["once", "session", "always"] = "once"
+    reason: str = ""  # of a no, for the model
+
+
+class NoticeGiven(msgspec.Struct, frozen=True):
+    """A line for the user, such as a warning of the runtime."""
+
+    text: str
+    level: Literal["info", "warning", "error"] = "warning"
+
+
+class DownloadProgressed(msgspec.Struct, frozen=True):
+    """How much of a model's weights is here."""
+
+    done: int
+    total: int
+
+
+TerminalEvent: TypeAlias = (
+    RunEvent
+    | SessionOpened
+    | SessionReloaded
+    | PromptStarted
+    | PromptEnded
+    | QueueChanged
+    | ApprovalAsked
+    | NoticeGiven
+    | DownloadProgressed
+)
