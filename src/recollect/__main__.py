@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from recollect import __version__
+from recollect.terminal.first_paint import drawn_at_once, opens_terminal
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -13,10 +14,18 @@ def main(arguments: list[str] | None = None) -> None:
     if given in (["--version"], ["-V"]) and sys.stdout is not None:
         sys.stdout.write(f"recollect {__version__}\n")
         return
+    if arguments is None and opens_terminal(given):
+        with drawn_at_once():
+            _run(given)
+    else:
+        _run(given)
+
+
+def _run(arguments: list[str]) -> None:
     # late: the version needs neither click nor a command
     from recollect.cli.main import run
 
-    run(given)
+    run(arguments)
 
 
 if __name__ == "__main__":

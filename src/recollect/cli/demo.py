@@ -1,10 +1,11 @@
 """`recollect demo`: a recorded coding session, replayed with the real agent on a real project.
 
 The model's replies are recorded; everything else happens while the user watches: the tools change
-real files, the tests run, the store is filled, and each step is a real command with its real
-output. All of it is in a temporary folder with settings and a store of its own; the user's own are
-neither read nor written. Where the machine behaves differently from the recording, the demo says
-so and stops. However it ends, the folder is removed, unless the user keeps it.
+real files, the tests run, the store is filled. On a terminal it opens the terminal program, whose
+prompt offers the recorded prompts; otherwise, and with `--print`, each step is a real command with
+its real output. All of it is in a temporary folder with settings and a store of its own; the user's
+own are neither read nor written. Where the machine behaves differently from the recording, the demo
+says so and stops. However it ends, the folder is removed, unless the user keeps it.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import chdir, contextmanager, nullcontext, redirect_stderr, redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
@@ -69,6 +71,11 @@ This is a RECORDING: the model's replies come from a file, {recording}.
 The rest is real and happens now, in {folder}:
 the agent, its tools, the files, the tests, the store. Yours are not touched.
 """
+WELCOME = """\
+This is a RECORDING: the model's replies come from a file, {recording}. The rest is real and happens
+now, in {folder}: the agent, its tools, the files, the tests, the store. Yours are not touched.
+Press Enter to send the prompt below; there are three of them. Then try /context, /compact, Esc Esc
+for going back with the files, /tree, /search refill, and F1 for the keys."""
 
 
 class DemoStopped(RecollectError):
@@ -79,9 +86,11 @@ class DemoStopped(RecollectError):
 
 @command(
     ("recollect demo", "a recorded session with real tools, in a temporary folder"),
-    ("recollect demo --fast", "without pauses"),
+    ("recollect demo --print", "the same as commands and their output"),
+    ("recollect demo --print --fast", "without pauses"),
     ("recollect demo --keep tour", "keep its project and store, and explore them"),
 )
+@click.option("--print", "prints", is_flag=True, help="Print it, and do not open the program.")
 @click.option("--fast", is_flag=True, help="Do not pause for the reader.")
 @click.option(
     "--keep",
@@ -89,18 +98,20 @@ class DemoStopped(RecollectError):
     type=click.Path(file_okay=False, path_type=Path),
     help="Work in this new folder and keep it.",
 )
-def demo(*, fast: bool, keep: Path | None) -> int:
+def demo(*, prints: bool, fast: bool, keep: Path | None) -> int:
     """Replay a recorded coding session, with real tools and files.
 
-    It needs no model and no network, and touches nothing of yours.
+    It needs no model and no network, and touches nothing of yours. On a terminal it opens the
+    terminal program on it.
     """
     if keep is not None and keep.exists():
         raise AlreadyExists("a folder", str(keep), "Name one that does not exist yet")
+    opens = sys.stdin.isatty() and sys.stdout.isatty() and not prints and not fast
     slow = sys.stdout.isatty() and not fast
     code = 0
     with _working_folder(keep) as folder:
         try:
-            _play(folder, slow=slow)
+            code = _play(folder, _open_program if opens else partial(_print_tour, slow=slow))
         except DemoStopped as stopped:
             click.echo(paint(str(stopped), fg="yellow"))
             code = FAILED
@@ -127,18 +138,44 @@ def _working_folder(keep: Path | None) -> Iterator[Path]:
         yield path
 
 
-def _play(folder: Path, *, slow: bool) -> None:
+def _play(folder: Path, show: Callable[[Path, Recording, ReplayServer], int]) -> int:
     recording = load_recording()
     tests = f"{_python()} -m unittest"
     project, home = folder / PROJECT, folder / HOME
     for name, text in recording.files.items():
         (project / name).write_text(text, encoding="utf-8")
-    pause = REPLY_PAUSE if slow else 0
-    with serve_recording(recording, {"python": _python()}, pause) as replay:
+    with serve_recording(recording, {"python": _python()}) as replay:
         settings = SETTINGS.format(model=MODEL_NAME, url=replay.url, tests=json_text(tests))
         replace_file(home / SETTINGS_FILE, settings.encode())
         with _surroundings(project, home):
-            _Tour(recording, replay, slow=slow).play(folder)
+            _prepare_repository()
+            return show(folder, recording, replay)
+
+
+def _print_tour(folder: Path, recording: Recording, replay: ReplayServer, *, slow: bool) -> int:
+    replay.pause = REPLY_PAUSE if slow else 0
+    _Tour(recording, replay, slow=slow).play(folder)
+    return 0
+
+
+def _open_program(folder: Path, recording: Recording, replay: ReplayServer) -> int:
+    # late: Textual is loaded only where the program opens
+    from recollect.cli.terminal_command import open_program
+    from recollect.terminal.session_runner import StartOptions
+
+    replay.pause = REPLY_PAUSE
+    prompts = tuple(prompt.text for prompt in recording.prompts)
+    welcome = WELCOME.format(recording=RECORDING, folder=folder)
+    return open_program(StartOptions(suggestions=prompts, welcome=welcome))
+
+
+def _prepare_repository() -> None:
+    """Without git the project is a folder like any other."""
+    if shutil.which("git") is not None:
+        _run_program("git", "init", "-q")
+        _run_program("git", "add", ".")
+        identity = ("-c", "user.name=demo", "-c", "user.email=demo@localhost")
+        _run_program("git", *identity, "commit", "-qm", "all")
 
 
 def _python() -> str:
@@ -219,9 +256,6 @@ class _Tour:
     def _agent(self) -> str:
         """The session's id, as the program prints it."""
         self._heading("1. The agent reads, edits and runs the tests")
-        self._git("init", "-q")
-        self._git("add", ".")
-        self._git("-c", "user.name=demo", "-c", "user.email=demo@localhost", "commit", "-qm", "all")
         first, second, third = self._prompts
         done = self._recollect("-p", first)
         session = _find(r"recollect -r (\S+)", done)
@@ -284,11 +318,6 @@ class _Tour:
             self._prompt(*words)
             click.echo(_run_program(*words))
             self._pause()
-
-    def _git(self, *words: str) -> None:
-        """Prepare the project; without git it is a folder like any other."""
-        if shutil.which("git") is not None:
-            _run_program("git", *words)
 
     def _prompt(self, *words: str) -> None:
         click.echo(paint.bold("$ " + " ".join(map(_quote, words))))

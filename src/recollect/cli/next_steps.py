@@ -16,11 +16,8 @@ from pathlib import Path
 from recollect.cli.console import paint
 from recollect.display.display_text import align_table, one_line
 from recollect.errors import RecollectError
-from recollect.models.api_keys import find_api_key
-from recollect.models.embedded_weights import CODER, has_weights
-from recollect.models.local_servers import find_local_servers
-from recollect.models.resolve import look_up_model
-from recollect.profiles import EMBEDDED_MODEL, ENDPOINTS
+from recollect.profiles import ENDPOINTS
+from recollect.runtime.model_offers import ModelOffers, find_model_offers
 from recollect.settings import load_settings
 from recollect.transcripts.installed_agents import (
     AGENT_LOCATIONS,
@@ -106,22 +103,22 @@ def _shell_pattern(found: AgentSessions) -> str:
 
 def _model_lines(program: str) -> Iterator[str]:
     try:
-        model = look_up_model("", load_settings())
-        keys = [key.variable for one in ENDPOINTS if (key := find_api_key(one.keys)) is not None]
-    except RecollectError as error:  # a settings file with a mistake, or a malformed key
-        yield f"No model can be chosen: {one_line(str(error))}"
+        offers = find_model_offers(load_settings())
+    except RecollectError as error:  # a settings file with a mistake
+        offers = ModelOffers(problem=str(error))
+    if offers.problem:
+        yield f"No model can be chosen: {one_line(offers.problem)}"
         return
-    if keys:
-        yield f"Keys found: {', '.join(keys)}. `{program} models` lists the models."
+    if offers.keys:
+        yield f"Keys found: {', '.join(offers.keys)}. `{program} models` lists the models."
     prompt = f'{program} -p "Which files are here, and what do they do?"'
-    if model.name != EMBEDDED_MODEL:
-        yield f"Let the agent look around in this folder, with {one_line(model.name)}:"
+    if offers.has_agent:
+        yield f"Let the agent look around in this folder, with {one_line(offers.model)}:"
         yield f"  {prompt}"
         return
-    servers = find_local_servers()
-    if servers:
+    if offers.servers:
         yield "Let the agent look around in this folder, with a model that runs here:"
-        for server in servers:
+        for server in offers.servers:
             yield f"  {prompt} -m {shlex.quote(server.models[0])}  # {server.name}"
         yield "or set the key of a provider first:"
     else:
@@ -129,7 +126,7 @@ def _model_lines(program: str) -> Iterator[str]:
         yield "start Ollama, LM Studio, vLLM or llama.cpp, or download one that runs offline:"
     first, *others = [one.keys[0] for one in ENDPOINTS if one.keys]
     yield f"  export {first}=…  # or {', '.join(others[: SUGGESTED_KEYS - 1])}, …"
-    if not servers and not has_weights(CODER.weights):
-        size = f"{CODER.weights.size / 1e9:.1f} GB"
-        yield f"  {program} models get {CODER.name}  # {size}"
+    if not offers.servers and offers.download:
+        size = f"{offers.download_bytes / 1e9:.1f} GB"
+        yield f"  {program} models get {offers.download}  # {size}"
     yield f"  {prompt}"

@@ -3,7 +3,9 @@
 Only replies are recorded. Whoever asks is the real agent with its real tools, so before each reply
 the server compares the results of the calls before it with the recording. Where one differs it
 answers with an error that says so, and `difference` keeps it: a recording must not tell a story
-that did not happen here. The tokens it reports are counted in the request that it received.
+that did not happen here. A recorded prompt may be sent again, as after a rewind; to any other one
+the answer is that this is a recording. The tokens it reports are counted in the request that it
+received.
 """
 
 from __future__ import annotations
@@ -27,6 +29,10 @@ from recollect.tokens import counter_for
 
 RECORDING = "demo_recording.toml"
 MODEL_NAME = "recording"  # in settings and reports, so that nobody takes it for a model
+NOT_RECORDED = (
+    "This is a recording, and it answers only its own prompts. Everything around it is real: look "
+    "at /context, /tree and /search, press Esc twice to go back, or leave with /quit."
+)
 MAX_BODY = 4_000_000  # bytes of a request
 _MAX_SHOWN = 100  # characters of a result that differs
 
@@ -61,12 +67,17 @@ def load_recording() -> Recording:
 class ReplayServer:
     """The replies of a recording, given one by one; `url` is where they are asked for."""
 
-    def __init__(self, recording: Recording, words: Mapping[str, str], pause: float) -> None:
-        """`words` are put in place of `{name}` in arguments; `pause` seconds precede a reply."""
-        self.pause, self.difference = pause, ""
+    def __init__(self, recording: Recording, words: Mapping[str, str]) -> None:
+        """`words` are put in place of `{name}` in arguments."""
+        self.pause = 0.0  # seconds before a reply
+        self.difference = ""
         self.url = ""
         self._counter = counter_for(MODEL_NAME)
-        self._replies = [reply for prompt in recording.prompts for reply in prompt.replies]
+        self._replies: list[RecordedReply] = []
+        self._first: dict[str, int] = {}  # the number of a prompt's first reply, by its text
+        for prompt in recording.prompts:
+            self._first[prompt.text.strip()] = len(self._replies)
+            self._replies += prompt.replies
         self._words, self._given = words, 0
         self._pending: dict[str, RecordedCall] = {}  # by id: the calls of the last reply
 
@@ -77,11 +88,21 @@ class ReplayServer:
 
     def reply(self, request: DecodedRequest) -> Message | None:
         """The next reply; None where the recording does not fit, and `difference` says why."""
+        if (said := _new_words(request)) is not None:
+            first = next((self._first[text] for text in said if text in self._first), None)
+            if first is None:
+                return self._counted(
+                    Message(role="model", parts=(Text(text=NOT_RECORDED),)), request
+                )
+            self._given, self._pending, self.difference = first, {}, ""
         self.difference = self.difference or self._compare(request)
         if not self.left and not self.difference:
             self.difference = "the recording is over, and the agent asks for another reply"
         if self.difference:
             return None
+        return self._counted(self._next_reply(), request)
+
+    def _next_reply(self) -> Message:
         recorded = self._replies[self._given]
         self._given += 1
         self._pending = {f"call-{self._given}-{n}": call for n, call in enumerate(recorded.calls)}
@@ -89,19 +110,18 @@ class ReplayServer:
             ToolCall(id=id_, name=call.tool, arguments=self._arguments(call))
             for id_, call in self._pending.items()
         ]
-        message = Message(
-            role="model",
-            parts=(*([Text(text=recorded.text)] if recorded.text else []), *calls),
-            model=MODEL_NAME,
-            finish="calls" if calls else "stop",
-        )
+        said = [Text(text=recorded.text)] if recorded.text else []
+        return Message(role="model", parts=(*said, *calls))
+
+    def _counted(self, message: Message, request: DecodedRequest) -> Message:
         declared = (f"{t.name} {t.description} {t.parameters}" for t in request.options.tools)
         sent = sum(map(self._counter.message, request.messages))
         usage = Usage(
             input=sent + sum(map(self._counter.text, declared)),
             output=self._counter.message(message),
         )
-        return msgspec.structs.replace(message, usage=usage)
+        finish = "calls" if any(isinstance(part, ToolCall) for part in message.parts) else "stop"
+        return msgspec.structs.replace(message, model=MODEL_NAME, finish=finish, usage=usage)
 
     def _arguments(self, call: RecordedCall) -> str:
         filled = dict(call.arguments)
@@ -124,11 +144,21 @@ class ReplayServer:
         return ""
 
 
+def _new_words(request: DecodedRequest) -> tuple[str, ...] | None:
+    """What the user said after the last reply; None if tools have answered it."""
+    said: list[str] = []
+    for message in reversed(request.messages):
+        if message.role == "model":
+            break
+        if any(isinstance(part, ToolResult) for part in message.parts):
+            return None
+        said += [part.text.strip() for part in message.parts if isinstance(part, Text)]
+    return tuple(said)
+
+
 @contextmanager
-def serve_recording(
-    recording: Recording, words: Mapping[str, str], pause: float
-) -> Iterator[ReplayServer]:
-    replay = ReplayServer(recording, words, pause)
+def serve_recording(recording: Recording, words: Mapping[str, str]) -> Iterator[ReplayServer]:
+    replay = ReplayServer(recording, words)
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(replay))
     replay.url = f"http://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)

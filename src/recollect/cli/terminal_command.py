@@ -8,6 +8,7 @@ from recollect.runtime.prompt_run import RunOptions
 from recollect.runtime.runtime import Overrides
 from recollect.store.ids import LAST
 from recollect.store.store_address import StoreAddress, parse_address
+from recollect.terminal.first_paint import FIRST_FRAME
 from recollect.terminal.session_runner import StartOptions
 from recollect.terminal.terminal_app import TerminalApp
 
@@ -33,5 +34,11 @@ def run_terminal(
         overrides=Overrides(mode or "", **overridden),
         run=RunOptions(model, max_turns=max_turns, system=system, attachments=attachments),
     )
+    return open_program(options)
+
+
+def open_program(options: StartOptions) -> int:
+    """The exit code."""
     app = TerminalApp(options)
+    FIRST_FRAME.hand_over()
     return app.run() or 0

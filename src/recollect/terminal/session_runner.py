@@ -52,6 +52,8 @@ class StartOptions(msgspec.Struct, frozen=True):
     fork: bool = False
     overrides: Overrides = Overrides()
     run: RunOptions = RunOptions()
+    suggestions: tuple[str, ...] = ()  # prompts that are offered one after the other
+    welcome: str = ""  # said at the beginning
 
 
 class _Wanted(msgspec.Struct, frozen=True):

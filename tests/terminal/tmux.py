@@ -1,0 +1,125 @@
+"""The program in a real terminal: tmux runs it, types, and shows what is on the screen.
+
+Each terminal is a tmux server of its own, which ends with the test.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+PATIENCE = 60  # seconds, on a busy machine
+needs_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+
+
+class RealTerminal:
+    """A window of `columns` × `rows` with a shell's line running in it."""
+
+    def __init__(self, socket: Path, folder: Path, env: Mapping[str, str]) -> None:
+        self._socket, self._folder, self._env = socket, folder, dict(env)
+
+    def _tmux(self, *words: str) -> str:
+        done = subprocess.run(
+            ["tmux", "-f", "/dev/null", "-S", str(self._socket), *words],
+            env={**self._env, "TERM": "xterm-256color"},
+            capture_output=True,
+            timeout=PATIENCE,
+        )
+        return done.stdout.decode(errors="replace")
+
+    def start(self, *words: str, columns: int = 100, rows: int = 30) -> None:
+        """Run a program; the window stays when it has ended, with its last output."""
+        line = f"exec {shlex.join(words)}"
+        size = ("-x", str(columns), "-y", str(rows))
+        keep = (
+            "set-option",
+            "-g",
+            "remain-on-exit",
+            "on",
+            ";",
+            "set-option",
+            "-g",
+            "status",
+            "off",
+        )
+        given = [word for name, value in self._env.items() for word in ("-e", f"{name}={value}")]
+        new = ("new-session", "-d", *size, "-c", str(self._folder), *given, line)
+        self._tmux(*keep, ";", *new)
+
+    def recollect(self, *arguments: str, columns: int = 100, rows: int = 30) -> None:
+        command = (sys.executable, "-m", "recollect", *arguments)
+        self.start(*command, columns=columns, rows=rows)
+
+    def press(self, *keys: str) -> None:
+        """Keys by tmux's names, such as `Enter`, `Escape`, `C-c`."""
+        self._tmux("send-keys", *keys)
+
+    def write(self, text: str) -> None:
+        self._tmux("send-keys", "-l", "--", text)
+
+    def resize(self, columns: int, rows: int) -> None:
+        self._tmux("resize-window", "-x", str(columns), "-y", str(rows))
+
+    @property
+    def screen(self) -> str:
+        return self._tmux("capture-pane", "-p")
+
+    @property
+    def all_output(self) -> str:
+        """Also what has left the screen."""
+        return self._tmux("capture-pane", "-p", "-S", "-")
+
+    @property
+    def process(self) -> int:
+        return int(self._tmux("display-message", "-p", "#{pane_pid}"))
+
+    @property
+    def exit_code(self) -> int | None:
+        found = self._tmux("display-message", "-p", "#{pane_dead} #{pane_dead_status}").split()
+        return int(found[1]) if found[:1] == ["1"] and len(found) > 1 else None
+
+    def wait_for(self, *texts: str, without: Sequence[str] = ()) -> str:
+        """Until all of these are on the screen, and none of those: the screen."""
+
+        def fits() -> bool:
+            screen = self.screen
+            return all(each in screen for each in texts) and not any(e in screen for e in without)
+
+        self.wait_until(fits, f"{texts} without {without}")
+        return self.screen
+
+    def wait_until(self, condition: Callable[[], bool], what: str) -> None:
+        ends = time.monotonic() + PATIENCE
+        while not condition():
+            assert time.monotonic() < ends, f"waited for {what}; the screen is\n{self.screen}"
+            time.sleep(0.05)
+
+    def wait_for_end(self) -> int:
+        self.wait_until(lambda: self.exit_code is not None, "the end of the program")
+        code = self.exit_code
+        assert code is not None
+        return code
+
+    def close(self) -> None:
+        self._tmux("kill-server")
+
+
+@contextmanager
+def real_terminal(folder: Path, env: Mapping[str, str]) -> Iterator[RealTerminal]:
+    # a socket's path may have 107 bytes
+    socket = Path(f"/tmp/recollect-tmux-{os.getpid()}-{time.monotonic_ns()}")
+    terminal = RealTerminal(socket, folder, env)
+    try:
+        yield terminal
+    finally:
+        terminal.close()
+        socket.unlink(missing_ok=True)
