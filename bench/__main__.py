@@ -14,6 +14,7 @@ from pathlib import Path
 from bench import (
     appends,
     codecs,
+    first_paint,
     imports,
     index_upkeep,
     loads,
@@ -41,6 +42,7 @@ BENCHMARKS: dict[str, Callable[[Setting], report.Table]] = {
     "sizes": sizes.sizes,
     "imports": imports.imports,
     "startup": startup.startup,
+    "first_paint": first_paint.first_paint,
     "upkeep": index_upkeep.upkeep,
     "processes": processes.processes,
     "postgres": postgres.postgres,

@@ -176,7 +176,7 @@ def test_where_the_machine_differs_from_the_recording_the_demo_says_so(
 @pytest.mark.parametrize("words", ["read_file", "2. What fills", "4. A search"])
 def test_an_interrupt_ends_it_quietly_and_removes_the_folder(cli: Cli, words: str) -> None:
     # on a terminal, where it pauses for the reader and Ctrl-C comes before its end
-    stopped = cli.terminal("demo", keys=[(words, "\x03")])
+    stopped = cli.terminal("demo", "--print", keys=[(words, "\x03")])
     assert stopped.code == 130
     assert "Traceback" not in stopped.out
     assert "What you can do" not in stopped.out
