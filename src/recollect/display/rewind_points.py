@@ -16,14 +16,14 @@ from typing import Literal
 import msgspec
 
 from recollect.display.display_text import one_line, pluralize, sanitize
-from recollect.display.entry_summary import format_arguments
+from recollect.entries import handle_of
 from recollect.runtime.session_outline import (
     START,
     OutlineCall,
     OutlineEntry,
     SessionOutline,
 )
-from recollect.runtime.session_rewind import FileDifference, RewindPreview
+from recollect.runtime.session_rewind import RewindPreview, RewindScope
 from recollect.tools.file_rewind import RewindResult
 from recollect.tools.resolve_path import quote
 
@@ -119,44 +119,59 @@ def _before_call(
 
 def call_text(call: OutlineCall) -> str:
     """A call in one line."""
-    return one_line(f"{call.name} {format_arguments(call.arguments)}")[:MAX_CALL]
+    return one_line(f"{call.name} {call.subject}")[:MAX_CALL]
 
 
 # --- what it would change ------------------------------------------------------------------------
 
 
 def describe_preview(preview: RewindPreview, root: Path) -> Iterator[str]:
-    """What would change: messages, then files with their differences."""
+    """What would change: messages and files, then the differences of files."""
     yield "  conversation  " + _describe_messages(preview)
     if preview.unread:
         yield f"  files         cannot be told: {one_line(preview.unread)}"
     elif not preview.files:
         yield "  files         tools have changed none since then"
+    for one in preview.files:
+        why = f": {one_line(one.why)}" if one.why else ""
+        yield f"  {one.outcome:<12}  {display_path(one.path, root)}{why}"
     left = MAX_LINES
     for one in preview.files:
-        yield from _describe_file(one, root)
-        lines = sanitize(one.diff).split("\n")[2:] if one.diff.startswith("--- ") else [one.diff]
-        lines = [line for line in lines if line or len(lines) > 1][:left]
+        lines = sanitize(one.diff).rstrip().split("\n")[:left]
         left -= len(lines)
-        yield from (f"    {line}" for line in lines)
+        if one.diff:
+            yield ""
+            yield f"{display_path(one.path, root)}, from now to then"
+            headed = one.diff.startswith("--- ")
+            yield from (f"    {line}" for line in (lines[2:] if headed else lines))
     if left <= 0:
         yield "    … the rest of the differences is not shown"
 
 
-def _describe_messages(preview: RewindPreview) -> str:
+def _describe_messages(preview: RewindPreview, *, done: bool = False) -> str:
     found = []
     if preview.leaving:
-        verb = "leaves" if preview.leaving == 1 else "leave"
+        verb = "left" if done else "leaves" if preview.leaving == 1 else "leave"
         found.append(f"{pluralize(preview.leaving, 'message')} {verb} the path")
     if preview.coming:
-        verb = "comes" if preview.coming == 1 else "come"
+        verb = "came" if done else "comes" if preview.coming == 1 else "come"
         found.append(f"{pluralize(preview.coming, 'message')} {verb} back")
     return ", ".join(found) or "it is there already"
 
 
-def _describe_file(one: FileDifference, root: Path) -> Iterator[str]:
-    why = f": {one_line(one.why)}" if one.why else ""
-    yield f"  {one.outcome:<12}  {display_path(one.path, root)}{why}"
+def describe_rewound(
+    preview: RewindPreview, result: RewindResult, scope: RewindScope, root: Path
+) -> Iterator[str]:
+    """What was done, and how to undo it."""
+    if scope != "files":
+        yield _describe_messages(preview, done=True)
+    if scope != "conversation":
+        yield from describe_files(result, root)
+    elif preview.files:
+        yield "files that tools changed since then stayed as they are"
+    if scope != "files" or result.done:
+        back = "start" if result.back is None else handle_of(result.back)
+        yield f"`/rewind to {back} {scope} yes` goes back; /tree has every branch"
 
 
 def describe_files(found: RewindResult, root: Path) -> Iterator[str]:

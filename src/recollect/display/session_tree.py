@@ -15,10 +15,13 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from recollect.display.dates import format_age
-from recollect.display.display_text import one_line, pluralize
+from recollect.display.display_text import one_line, pluralize, sanitize
+from recollect.display.entry_summary import role_of
 from recollect.display.rewind_points import call_text
+from recollect.entries import Compaction, Message
 from recollect.runtime.session_outline import START, SessionOutline, read_outline
 from recollect.store.contract import SessionInfo, Store
+from recollect.tools.history_text import full_text
 
 MAX_SESSIONS = 5_000  # looked through for forks
 
@@ -33,6 +36,7 @@ class TreeNode(msgspec.Struct):
     children: list[int] = []  # nodes, oldest first
     branch_end: int = START  # the last entry of the branch that goes on from here
     size: int = 0  # prompts in it and below
+    is_heard: bool = False  # whether there is a message in it or below
 
 
 class RelatedSessions(msgspec.Struct, frozen=True):
@@ -50,6 +54,7 @@ class TreeRow(msgspec.Struct, frozen=True):
     session: SessionInfo | None = None  # a fork, or the parent
     branch: str = ""  # the key of the branch that begins here; empty: none does
     folded: bool = False
+    is_parent: bool = False  # of the other session: this one was forked from it
 
 
 class SessionTree:
@@ -67,7 +72,7 @@ class SessionTree:
     def rows(self, unfolded: Collection[str]) -> list[TreeRow]:
         """The path to the head, and of the other branches those with these keys."""
         parent = self.related.parent
-        rows = [] if parent is None else [TreeRow("", session=parent)]
+        rows = [] if parent is None else [TreeRow("", session=parent, is_parent=True)]
         waiting: list[tuple[str, str, int, bool]] = [("", "", 0, False)]
         while waiting:
             before, after, number, begins = waiting.pop()
@@ -82,7 +87,9 @@ class SessionTree:
 
     def _branches(self, number: int, lines: str) -> Iterator[tuple[str, str, int, bool]]:
         """In reverse order; one goes straight on, unless the path to the head ends here."""
-        beside = list(self.nodes[number].children)
+        children = self.nodes[number].children
+        # a rewind leaves notes about files behind: a branch of nothing else is none to go to
+        beside = [each for each in children if self.nodes[each].is_heard]
         if not beside:
             return
         trunk = max(beside, key=lambda each: (self.is_on_path(each), each))
@@ -103,11 +110,23 @@ class SessionTree:
         node = self.nodes[row.node]
         return self.outline.id_at(node.branch_end if row.folded else node.end)
 
+    def label(self, row: TreeRow, width: int) -> str:
+        """The lines before it, as far as there is room for them, whether it is folded, and what
+        it is."""
+        room = max(2, width // 2)
+        lines = row.prefix if len(row.prefix) <= room else "…" + row.prefix[1 - room :]
+        if row.session is not None:
+            return f"{lines}⑂ {self.text(row)}"
+        mark = "●" if self.is_on_path(row.node) else "○"
+        if row.branch:
+            mark = "▸" if row.folded else "▾"
+        return f"{lines}{mark} {self.text(row)}"
+
     def text(self, row: TreeRow) -> str:
         """What it is, in one line."""
         if row.session is not None:
             title = one_line(row.session.title) or "(no title)"
-            return f"{'forked from' if row.session == self.related.parent else 'fork'}: {title}"
+            return f"{'forked from' if row.is_parent else 'fork'}: {title}"
         node = self.nodes[row.node]
         if node.kind == "start":
             return "the start"
@@ -149,10 +168,17 @@ class SessionTree:
             if place == node.place:
                 return
 
-    def turn_entries(self, number: int) -> tuple[str, ...]:
-        """The ids of a node's entries, in order."""
-        found = [self.outline.entries[place].id for place in self._turn(self.nodes[number])]
-        return tuple(reversed(found))
+    def branch_keys(self) -> frozenset[str]:
+        """The keys of all branches that can be unfolded."""
+        return frozenset(
+            self.outline.id_at(self.nodes[child].place) or ""
+            for number in range(len(self.nodes))
+            for _, _, child, begins in self._branches(number, "")
+            if begins
+        )
+
+    def turn_length(self, row: TreeRow) -> int:
+        return sum(1 for _ in self._turn(self.nodes[row.node]))
 
 
 # --- nodes ---------------------------------------------------------------------------------------
@@ -182,6 +208,8 @@ def _build_nodes(outline: SessionOutline) -> list[TreeNode]:
         nodes[before].tokens += entry.tokens
     for node in reversed(nodes):
         node.size = (node.kind == "prompt") + sum(nodes[each].size for each in node.children)
+        below = (nodes[each].is_heard for each in node.children)
+        node.is_heard = node.kind != "branch" or node.tokens > 0 or any(below)
         node.branch_end = nodes[node.children[-1]].branch_end if node.children else node.end
     return nodes
 
@@ -220,3 +248,18 @@ def _forks_of(
     for one in found:
         if one.forked_from in own and one.id != session.id:
             yield one
+
+
+async def read_turn(store: Store, tree: SessionTree, row: TreeRow) -> list[str]:
+    """The whole text of a turn, in lines that are safe to show."""
+    session, end = tree.outline.session.id, tree.outline.id_at(tree.nodes[row.node].end)
+    if end is None:
+        return ["(nothing was said here)"]
+    entries = await store.path(session, at=end, last=tree.turn_length(row))
+    lines: list[str] = []
+    for entry in entries:
+        if isinstance(entry.body, Message | Compaction):
+            text = entry.body.snapshot if isinstance(entry.body, Compaction) else ""
+            said = sanitize(text or full_text(entry.body))
+            lines += [f"── {role_of(entry.body)}, {format_age(entry.time)}", *said.split("\n"), ""]
+    return lines or ["(nothing was said here)"]

@@ -29,10 +29,11 @@ from recollect.errors import UnknownEntry
 from recollect.store.contract import SessionInfo, Store
 from recollect.store.session_timeline import timeline_pages
 from recollect.tokens import ESTIMATE
+from recollect.toolkinds import parse_arguments
 from recollect.tools.file_backups import ChangeHistory
 
 MAX_TEXT = 400  # characters kept of an entry
-MAX_ARGUMENTS = 2_000  # and of a call
+_SUBJECTS = ("command", "file_path", "path", "pattern", "query", "url")  # what a call is about
 START = -1  # the place before all entries
 
 OutlineKind: TypeAlias = Literal[
@@ -45,7 +46,7 @@ class OutlineCall(msgspec.Struct, frozen=True, gc=False):
 
     id: str
     name: str
-    arguments: str
+    subject: str  # the file, the command …, else all arguments
 
 
 class OutlineEntry(msgspec.Struct, frozen=True, gc=False):
@@ -113,7 +114,7 @@ def outline_entry(entry: Entry, parent: int) -> OutlineEntry:
     if not isinstance(body, Message):
         return OutlineEntry(entry.id, parent, entry.time, _kind_of(body), _text_of(body))
     calls = tuple(
-        OutlineCall(part.id, part.name, part.arguments[:MAX_ARGUMENTS])
+        OutlineCall(part.id, part.name, _subject(part.arguments))
         for part in body.parts
         if isinstance(part, ToolCall)
     )
@@ -154,3 +155,10 @@ def _text_of(body: Body) -> str:
     if isinstance(body, Compaction):
         return f"{body.tokens_before:,} to {body.tokens_after:,} tokens"
     return body.text[:MAX_TEXT] if isinstance(body, Note) else ""
+
+
+def _subject(arguments: str) -> str:
+    given = parse_arguments(arguments) or {}
+    named = (given.get(name) for name in _SUBJECTS)
+    found = next((value for value in named if isinstance(value, str) and value), arguments)
+    return found[:MAX_TEXT]

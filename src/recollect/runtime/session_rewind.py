@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from recollect.entries import Message, Text
 from recollect.errors import Damaged
 from recollect.runtime.session_outline import SessionOutline
 from recollect.store.contract import SessionInfo, Store
@@ -30,6 +31,7 @@ from recollect.tools.file_rewind import (
 )
 from recollect.tools.resolve_path import quote
 from recollect.tools.tool import ToolFailed
+from recollect.user_text import strip_added_text
 
 MAX_COMPARED_BYTES = 1_000_000  # of a file whose difference is shown
 MAX_COMPARED_FILES = 200
@@ -163,3 +165,13 @@ def _text_difference(now: bytes, then: bytes, name: str) -> str:
     if b"\0" in now or b"\0" in then:
         return f"(not a text: {format_size(len(now))} now, {format_size(len(then))} then)"
     return unified_diff(now.decode(errors="replace"), then.decode(errors="replace"), name)
+
+
+async def read_prompt(store: Store, session: str, entry: str) -> str:
+    """What the user typed in a prompt, without the files that it mentions."""
+    _, found = await store.entry(entry, session=session)
+    if not isinstance(found.body, Message):
+        return ""
+    texts = [part.text for part in found.body.parts if isinstance(part, Text)]
+    typed = (strip_added_text(text) for text in texts[:1])
+    return next(filter(None, typed), texts[0] if texts else "")

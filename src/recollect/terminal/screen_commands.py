@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias
+
+from textual.worker import WorkerError
+
+from recollect.terminal.history_commands import fork_session, rename_session, rewind_in_text
+from recollect.terminal.rewind_screen import RewindScreen
+from recollect.terminal.terminal_events import NoticeGiven
+from recollect.terminal.tree_screen import TreeScreen
 
 if TYPE_CHECKING:
     from recollect.terminal.terminal_app import TerminalApp
@@ -11,4 +19,44 @@ if TYPE_CHECKING:
 # What the command was given is the second argument; it returns when the screen is closed.
 ScreenCommand: TypeAlias = Callable[["TerminalApp", str], Awaitable[None]]
 
-SCREEN_COMMANDS: dict[str, ScreenCommand] = {}
+
+async def _rewind(app: TerminalApp, arguments: str) -> None:
+    if arguments:  # such as what a notice names
+        await _show_notice(app, await rewind_in_text(app.runner, arguments))
+        return
+    done = await app.push_screen_wait(RewindScreen(app.runner))
+    if done is None:
+        return
+    if done.prompt:
+        app.chat.edit_prompt(done.prompt)
+    await _show_notice(app, done.notice)
+
+
+async def _tree(app: TerminalApp, arguments: str) -> None:
+    del arguments
+    await _show_notice(app, await app.push_screen_wait(TreeScreen(app.runner)))
+
+
+async def _fork(app: TerminalApp, arguments: str) -> None:
+    await _show_notice(app, await fork_session(app.runner, arguments))
+
+
+async def _rename(app: TerminalApp, arguments: str) -> None:
+    await _show_notice(app, await rename_session(app.runner, arguments))
+
+
+async def _show_notice(app: TerminalApp, text: str | None) -> None:
+    """Below the conversation, which is being read anew."""
+    loading = [worker for worker in app.workers if worker.group == "load"]
+    with suppress(WorkerError):  # another change of the session ended it
+        await app.workers.wait_for_complete(loading)
+    if text:
+        app.runner.notify(NoticeGiven(text, "info"))
+
+
+SCREEN_COMMANDS: dict[str, ScreenCommand] = {
+    "fork": _fork,
+    "rename": _rename,
+    "rewind": _rewind,
+    "tree": _tree,
+}
