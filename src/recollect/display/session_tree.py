@@ -88,7 +88,7 @@ class SessionTree:
     def _branches(self, number: int, lines: str) -> Iterator[tuple[str, str, int, bool]]:
         """In reverse order; one goes straight on, unless the path to the head ends here."""
         children = self.nodes[number].children
-        # a rewind leaves notes about files behind: a branch of nothing else is none to go to
+        # a branch of notes alone, such as a rewind leaves behind, is none to go to
         beside = [each for each in children if self.nodes[each].is_heard]
         if not beside:
             return
@@ -204,7 +204,8 @@ def _build_nodes(outline: SessionOutline) -> list[TreeNode]:
             before = len(nodes)
             nodes.append(TreeNode(kind, place, place))
         owner.append(before)
-        nodes[before].end = place
+        if entry.kind != "change":  # a rewind leaves such notes behind the end of a turn
+            nodes[before].end = place
         nodes[before].tokens += entry.tokens
     for node in reversed(nodes):
         node.size = (node.kind == "prompt") + sum(nodes[each].size for each in node.children)

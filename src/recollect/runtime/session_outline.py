@@ -37,7 +37,7 @@ _SUBJECTS = ("command", "file_path", "path", "pattern", "query", "url")  # what 
 START = -1  # the place before all entries
 
 OutlineKind: TypeAlias = Literal[
-    "prompt", "reply", "result", "context", "compaction", "request", "note", "other"
+    "prompt", "reply", "result", "context", "compaction", "request", "change", "note", "other"
 ]
 
 
@@ -79,8 +79,10 @@ class SessionOutline:
         for entry in page:
             self._places[entry.id] = len(self.entries)
             parent = self._places.get(entry.parent, START)
-            self.entries.append(outline_entry(entry, parent))
-            self.changes.add(entry)
+            outlined = outline_entry(entry, parent)
+            if self.changes.add(entry):
+                outlined = msgspec.structs.replace(outlined, kind="change")
+            self.entries.append(outlined)
 
     def finish(self) -> None:
         self.path = tuple(self.walk(self.place(self.session.head)))[::-1]

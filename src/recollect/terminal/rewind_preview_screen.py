@@ -65,7 +65,7 @@ class RewindPreviewScreen(Screen[RewindChoice | None]):
         if self._preview.files:
             keys += ["f files", "b both"]
         if self._preview.conflicts:
-            keys.append("o both, and the old content of conflicts beside them")
+            keys.append("o both, old content of conflicts beside")
         return " · ".join([*keys, "Esc back"])
 
     def on_mount(self) -> None:

@@ -26,7 +26,7 @@ SELECTED = Style(reverse=True)
 
 class RowBrowser(ScrollView, can_focus=True):
     DEFAULT_CSS = """
-    RowBrowser { height: 1fr; padding: 0 1; scrollbar-size-vertical: 1; }
+    RowBrowser { height: 1fr; padding: 0 1; scrollbar-size-vertical: 1; overflow-x: hidden; }
     """
     BINDINGS = [
         ("up,k", "move(-1)", "Up"),

@@ -48,8 +48,9 @@ async def _rename(app: TerminalApp, arguments: str) -> None:
 async def _show_notice(app: TerminalApp, text: str | None) -> None:
     """Below the conversation, which is being read anew."""
     loading = [worker for worker in app.workers if worker.group == "load"]
-    with suppress(WorkerError):  # another change of the session ended it
-        await app.workers.wait_for_complete(loading)
+    for worker in loading:
+        with suppress(WorkerError):  # another change of the session ended it
+            await worker.wait()
     if text:
         app.runner.notify(NoticeGiven(text, "info"))
 

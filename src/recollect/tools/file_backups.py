@@ -105,11 +105,12 @@ class ChangeHistory:
         self._known: list[int] = []  # of each the first place at which it was complete
         self._open: dict[str, int] = {}
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: Entry) -> bool:
+        """Whether the entry is a record of a change."""
         place, self.length = self.length, self.length + 1
         record = _record_in(entry)
         if record is None:
-            return
+            return False
         if record.stage == "before":
             self._open[record.path] = len(self._changes)
             self._changes.append(FileChange(record.path, record.state, meant=record.meant))
@@ -118,6 +119,7 @@ class ChangeHistory:
             number = self._open.pop(record.path)
             self._changes[number] = self._changes[number]._replace(after=record.state)
             self._known[number] = place
+        return True
 
     def since(self, place: int = -1) -> tuple[FileChange, ...]:
         """The changes that were not complete at the entry with this number; -1: all."""
