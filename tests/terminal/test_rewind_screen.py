@@ -13,12 +13,12 @@ from recollect.terminal.prompt_input import PromptInput
 from recollect.terminal.rewind_preview_screen import RewindPreviewScreen
 from recollect.terminal.rewind_screen import RewindScreen
 from recollect.terminal.session_runner import StartOptions
-from recollect.testing import call, model, says, user
+from recollect.testing import ProviderLine, call, model, says, user
 from recollect.testing.request_checks import find_violation
 from tests.terminal.pilot import DrivenTerminal, TerminalPlace
 
 EDIT = StartOptions(overrides=Overrides(mode="edit"))
-SCRIPT = [
+SCRIPT: list[ProviderLine] = [
     says(
         "both",
         call("write_file", "c1", file_path="made", content="by a tool\n"),

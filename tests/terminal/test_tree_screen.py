@@ -11,11 +11,11 @@ from recollect.terminal.command_table import run_command
 from recollect.terminal.rewind_preview_screen import RewindPreviewScreen
 from recollect.terminal.session_runner import StartOptions
 from recollect.terminal.tree_screen import TreeScreen, TurnTextScreen
-from recollect.testing import call, says, user
+from recollect.testing import ProviderLine, call, says, user
 from tests.terminal.pilot import DrivenTerminal, TerminalPlace
 
 EDIT = StartOptions(overrides=Overrides(mode="edit"))
-SCRIPT = [
+SCRIPT: list[ProviderLine] = [
     "one is done",
     says("more", call("write_file", "c3", file_path="g", content="more\n")),
     "two is done",

@@ -15,7 +15,7 @@ from recollect.display.rewind_points import describe_preview
 from recollect.runtime.session_rewind import RewindPreview
 from recollect.terminal.block_rendering import STYLES
 from recollect.terminal.rewind_steps import RewindChoice
-from recollect.terminal.row_browser import LineReader, RowPieces
+from recollect.terminal.row_browser import RowPieces, WrappedLines
 
 _CHOICES = {
     "conversation": RewindChoice("conversation"),
@@ -57,7 +57,7 @@ class RewindPreviewScreen(Screen[RewindChoice | None]):
 
     def compose(self) -> ComposeResult:
         yield Static(one_line(self._where), id="where", classes="line", markup=False)
-        yield LineReader(style_lines(describe_preview(self._preview, self._root)))
+        yield WrappedLines(style_lines(describe_preview(self._preview, self._root)))
         yield Static(self._keys(), id="keys", classes="line", markup=False)
 
     def _keys(self) -> str:
@@ -69,7 +69,7 @@ class RewindPreviewScreen(Screen[RewindChoice | None]):
         return " · ".join([*keys, "Esc back"])
 
     def on_mount(self) -> None:
-        self.query_one(LineReader).focus()
+        self.query_one(WrappedLines).focus()
 
     def action_choose(self, name: str) -> None:
         preview = self._preview

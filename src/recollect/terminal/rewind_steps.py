@@ -111,6 +111,9 @@ async def fork_here(
 async def go_to_session(runner: SessionRunner, session: str) -> None:
     """Returns when it is open, so that what is said next is not cleared away with the old one."""
     runner.open(session)
-    async with asyncio.timeout(OPEN_SECONDS):
-        while runner.session is None or runner.session.id != session:
-            await asyncio.sleep(0.01)
+    try:
+        async with asyncio.timeout(OPEN_SECONDS):
+            while runner.session is None or runner.session.id != session:
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        raise RecollectError("the session is not open yet; /resume lists the sessions") from None

@@ -90,7 +90,7 @@ class RowBrowser(ScrollView, can_focus=True):
         self._set_cursor(self._count - 1 if number < 0 else number)
 
 
-class LineReader(RowBrowser):
+class WrappedLines(RowBrowser):
     """Lines to read: they are wrapped, and the keys scroll."""
 
     def __init__(self, lines: RowPieces) -> None:

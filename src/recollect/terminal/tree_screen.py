@@ -26,7 +26,7 @@ from recollect.terminal.rewind_steps import (
     go_to_session,
     look_ahead,
 )
-from recollect.terminal.row_browser import LineReader, RowBrowser, RowPieces
+from recollect.terminal.row_browser import RowBrowser, RowPieces, WrappedLines
 from recollect.terminal.session_runner import SessionRunner
 
 KEYS = "Enter go there · f fork there · v text · → unfold · a all · Esc leave"
@@ -199,11 +199,11 @@ class TurnTextScreen(Screen[None]):
         self._lines = lines
 
     def compose(self) -> ComposeResult:
-        yield LineReader(self._lines)
+        yield WrappedLines(self._lines)
         yield Static("↑ ↓ scroll · Esc back", markup=False)
 
     def on_mount(self) -> None:
-        self.query_one(LineReader).focus()
+        self.query_one(WrappedLines).focus()
 
     def action_leave(self) -> None:
         self.dismiss()
