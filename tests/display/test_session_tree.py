@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.display.session_tree import RelatedSessions, SessionTree
+from recollect.display.session_tree import RelatedSessions, SessionTree, find_unfolded
 from recollect.entries import Compaction, Entry, Note
 from recollect.store.contract import SessionInfo
 from recollect.store.ids import new_id
@@ -44,6 +44,11 @@ def test_the_path_runs_straight_down_and_branches_stand_beside_it_folded() -> No
     unfolded = next(row for row in tree.rows((old[0].id,)) if row.branch)
     assert tree.target(unfolded) == old[0].id
     assert tree.branch_keys() == {old[0].id}
+    rows = tree.rows((old[0].id,))
+    assert [find_unfolded(rows, number) for number in range(len(rows))] == [
+        None, None, unfolded, unfolded, None, None
+    ]  # fmt: skip
+    assert find_unfolded(tree.rows(()), 2) is None
 
 
 def test_what_follows_the_head_is_a_branch_also_within_a_turn() -> None:

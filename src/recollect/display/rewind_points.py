@@ -28,7 +28,7 @@ from recollect.tools.file_rewind import RewindResult
 from recollect.tools.resolve_path import quote
 
 FILE_OUTCOMES = ("restored", "removed", "brought_back", "unchanged")  # without conflicts
-MAX_LINES = 5_000  # of all differences together
+MAX_LINES = 2_000  # of all differences together
 MAX_CALL = 300  # characters
 
 

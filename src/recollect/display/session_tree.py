@@ -21,8 +21,10 @@ from recollect.display.rewind_points import call_text
 from recollect.entries import Compaction, Message
 from recollect.runtime.session_outline import START, SessionOutline, read_outline
 from recollect.store.contract import SessionInfo, Store
+from recollect.text import clip
 from recollect.tools.history_text import full_text
 
+MAX_TEXT = 100_000  # characters shown of an entry; `/recall` has all
 MAX_SESSIONS = 5_000  # looked through for forks
 
 NodeKind: TypeAlias = Literal["start", "prompt", "compaction", "branch"]
@@ -181,6 +183,17 @@ class SessionTree:
         return sum(1 for _ in self._turn(self.nodes[row.node]))
 
 
+def find_unfolded(rows: Sequence[TreeRow], number: int) -> TreeRow | None:
+    """The row at which the innermost unfolded branch begins that this row belongs to."""
+    room = len(rows[number].prefix) if rows else 0
+    for row in reversed(rows[: number + 1]):
+        if row.branch and len(row.prefix) <= room:
+            if not row.folded:
+                return row
+            room = len(row.prefix) - 1
+    return None
+
+
 # --- nodes ---------------------------------------------------------------------------------------
 
 
@@ -261,6 +274,6 @@ async def read_turn(store: Store, tree: SessionTree, row: TreeRow) -> list[str]:
     for entry in entries:
         if isinstance(entry.body, Message | Compaction):
             text = entry.body.snapshot if isinstance(entry.body, Compaction) else ""
-            said = sanitize(text or full_text(entry.body))
+            said = sanitize(clip(text or full_text(entry.body), MAX_TEXT))
             lines += [f"── {role_of(entry.body)}, {format_age(entry.time)}", *said.split("\n"), ""]
     return lines or ["(nothing was said here)"]

@@ -34,6 +34,7 @@ from recollect.tools.file_backups import ChangeHistory
 
 MAX_TEXT = 400  # characters kept of an entry
 _SUBJECTS = ("command", "file_path", "path", "pattern", "query", "url")  # what a call is about
+MAX_PARSED = 100_000  # characters of a call's arguments
 START = -1  # the place before all entries
 
 OutlineKind: TypeAlias = Literal[
@@ -160,7 +161,8 @@ def _text_of(body: Body) -> str:
 
 
 def _subject(arguments: str) -> str:
-    given = parse_arguments(arguments) or {}
+    # what is very long is not parsed, which would hold others up
+    given = (parse_arguments(arguments) if len(arguments) <= MAX_PARSED else None) or {}
     named = (given.get(name) for name in _SUBJECTS)
     found = next((value for value in named if isinstance(value, str) and value), arguments)
     return found[:MAX_TEXT]

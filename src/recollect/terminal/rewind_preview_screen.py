@@ -13,9 +13,8 @@ from textual.widgets import Static
 from recollect.display.display_text import one_line, sanitize
 from recollect.display.rewind_points import describe_preview
 from recollect.runtime.session_rewind import RewindPreview
-from recollect.terminal.block_rendering import STYLES
 from recollect.terminal.rewind_steps import RewindChoice
-from recollect.terminal.row_browser import RowPieces, WrappedLines
+from recollect.terminal.row_browser import ROW_STYLES, RowPieces, WrappedLines
 
 _CHOICES = {
     "conversation": RewindChoice("conversation"),
@@ -32,9 +31,9 @@ def style_lines(lines: Iterable[str]) -> RowPieces:
 
 def _style(line: str) -> Style:
     if line.startswith("    "):
-        found = {"+": STYLES.added, "-": STYLES.removed, "@": STYLES.tool}
-        return found.get(line[4:5], STYLES.dim)
-    return STYLES.warned if line.startswith("  conflict") else STYLES.user
+        found = {"+": ROW_STYLES.added, "-": ROW_STYLES.removed, "@": ROW_STYLES.tool}
+        return found.get(line[4:5], ROW_STYLES.dim)
+    return ROW_STYLES.warned if line.startswith("  conflict") else ROW_STYLES.strong
 
 
 class RewindPreviewScreen(Screen[RewindChoice | None]):

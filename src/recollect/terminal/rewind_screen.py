@@ -18,7 +18,6 @@ from recollect.display.rewind_points import PointGroup, RewindPoint, list_points
 from recollect.errors import RecollectError
 from recollect.runtime.session_outline import SessionOutline
 from recollect.runtime.session_rewind import session_roots
-from recollect.terminal.block_rendering import STYLES
 from recollect.terminal.rewind_preview_screen import RewindPreviewScreen
 from recollect.terminal.rewind_steps import (
     RewindDone,
@@ -27,7 +26,7 @@ from recollect.terminal.rewind_steps import (
     look_ahead,
     read_current,
 )
-from recollect.terminal.row_browser import RowBrowser, RowPieces
+from recollect.terminal.row_browser import ROW_STYLES, RowBrowser, RowPieces
 from recollect.terminal.session_runner import SessionRunner
 
 KEYS = "Enter look · → calls · a all calls · Esc leave"
@@ -108,14 +107,14 @@ class RewindScreen(Screen[RewindDone | None]):
         lead, style = self._lead(point)
         text = truncate(lead + point.text, max(4, width - display_width(about)))
         gap = " " * (width - display_width(text) - display_width(about))
-        return [(text, style), (gap + about, STYLES.dim)]
+        return [(text, style), (gap + about, ROW_STYLES.dim)]
 
     def _lead(self, point: RewindPoint) -> tuple[str, Style]:
         if point.kind == "call":
-            return "    ", STYLES.tool
+            return "    ", ROW_STYLES.tool
         if not point.calls:
-            return "  > ", STYLES.user
-        return ("▾ > " if point.entry in self._unfolded else "▸ > "), STYLES.user
+            return "  > ", ROW_STYLES.strong
+        return ("▾ > " if point.entry in self._unfolded else "▸ > "), ROW_STYLES.strong
 
     # --- keys ------------------------------------------------------------------------------------
 

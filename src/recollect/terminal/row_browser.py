@@ -7,7 +7,7 @@ be safe to show.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from rich.cells import cell_len, chop_cells
 from rich.segment import Segment
@@ -22,6 +22,20 @@ from textual.strip import Strip
 RowPieces: TypeAlias = Sequence[tuple[str, Style]]
 MakeRow: TypeAlias = Callable[[int, int], RowPieces]  # of a row's number, for a width
 SELECTED = Style(reverse=True)
+
+
+class RowStyles(NamedTuple):
+    """By what a row or a piece of it is."""
+
+    strong: Style = Style(bold=True)
+    dim: Style = Style(dim=True)
+    warned: Style = Style(color="yellow")
+    added: Style = Style(color="green")
+    removed: Style = Style(color="red")
+    tool: Style = Style(color="cyan")
+
+
+ROW_STYLES = RowStyles()
 
 
 class RowBrowser(ScrollView, can_focus=True):
@@ -67,10 +81,9 @@ class RowBrowser(ScrollView, can_focus=True):
         number, width = self.scroll_offset.y + y, self.row_width
         if number >= self._count:
             return Strip.blank(width, self.rich_style)
-        pieces = [Segment(text, style) for text, style in self._make(number, width)]
-        strip = Strip(pieces).crop_extend(0, width, None)
-        if number == self.cursor:
-            strip = strip.apply_style(SELECTED)
+        made, selected = self._make(number, width), number == self.cursor
+        pieces = [Segment(text, SELECTED if selected else style) for text, style in made]
+        strip = Strip(pieces).crop_extend(0, width, SELECTED if selected else None)
         return strip.apply_style(self.rich_style)
 
     def on_resize(self, event: Resize) -> None:
@@ -92,6 +105,9 @@ class RowBrowser(ScrollView, can_focus=True):
 
 class WrappedLines(RowBrowser):
     """Lines to read: they are wrapped, and the keys scroll."""
+
+    # a scrollbar that came only with many lines would cover the end of lines that were wrapped
+    DEFAULT_CSS = "WrappedLines { overflow-y: scroll; }"
 
     def __init__(self, lines: RowPieces) -> None:
         super().__init__()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias
 
-from textual.worker import WorkerError
+from textual.worker import Worker
 
 from recollect.terminal.history_commands import fork_session, rename_session, rewind_in_text
 from recollect.terminal.rewind_screen import RewindScreen
@@ -15,6 +16,8 @@ from recollect.terminal.tree_screen import TreeScreen
 
 if TYPE_CHECKING:
     from recollect.terminal.terminal_app import TerminalApp
+
+LOAD_SECONDS = 0.5  # that a notice waits for the conversation to be shown anew
 
 # What the command was given is the second argument; it returns when the screen is closed.
 ScreenCommand: TypeAlias = Callable[["TerminalApp", str], Awaitable[None]]
@@ -47,12 +50,15 @@ async def _rename(app: TerminalApp, arguments: str) -> None:
 
 async def _show_notice(app: TerminalApp, text: str | None) -> None:
     """Below the conversation, which is being read anew."""
-    loading = [worker for worker in app.workers if worker.group == "load"]
-    for worker in loading:
-        with suppress(WorkerError):  # another change of the session ended it
-            await worker.wait()
+    end = time.monotonic() + LOAD_SECONDS
+    while any(_is_loading(worker) for worker in app.workers) and time.monotonic() < end:
+        await asyncio.sleep(0.01)
     if text:
         app.runner.notify(NoticeGiven(text, "info"))
+
+
+def _is_loading(worker: Worker[object]) -> bool:
+    return worker.group == "load" and not worker.is_finished
 
 
 SCREEN_COMMANDS: dict[str, ScreenCommand] = {

@@ -13,10 +13,15 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from recollect.display.display_text import display_width, sanitize, truncate
-from recollect.display.session_tree import SessionTree, TreeRow, read_tree, read_turn
+from recollect.display.session_tree import (
+    SessionTree,
+    TreeRow,
+    find_unfolded,
+    read_tree,
+    read_turn,
+)
 from recollect.errors import RecollectError
 from recollect.runtime.session_rewind import session_roots
-from recollect.terminal.block_rendering import STYLES
 from recollect.terminal.rewind_preview_screen import RewindPreviewScreen
 from recollect.terminal.rewind_steps import (
     SessionMoved,
@@ -26,7 +31,7 @@ from recollect.terminal.rewind_steps import (
     go_to_session,
     look_ahead,
 )
-from recollect.terminal.row_browser import RowBrowser, RowPieces, WrappedLines
+from recollect.terminal.row_browser import ROW_STYLES, RowBrowser, RowPieces, WrappedLines
 from recollect.terminal.session_runner import SessionRunner
 
 KEYS = "Enter go there · f fork there · v text · → unfold · a all · Esc leave"
@@ -102,12 +107,12 @@ class TreeScreen(Screen[str | None]):
         room = max(4, width - display_width(about))
         text = truncate(tree.label(row, room), room)
         gap = " " * (width - display_width(text) - display_width(about))
-        return [(text, self._style(row, tree)), (gap + about, STYLES.dim)]
+        return [(text, self._style(row, tree)), (gap + about, ROW_STYLES.dim)]
 
     def _style(self, row: TreeRow, tree: SessionTree) -> Style:
         if row.session is not None:
-            return STYLES.tool
-        return STYLES.user if tree.is_on_path(row.node) else Style()
+            return ROW_STYLES.tool
+        return ROW_STYLES.strong if tree.is_on_path(row.node) else Style()
 
     # --- keys ------------------------------------------------------------------------------------
 
@@ -122,7 +127,9 @@ class TreeScreen(Screen[str | None]):
             await self._show_rows(row.node)
 
     async def action_fold(self) -> None:
-        if (row := self.row) is not None and row.branch:
+        """The branch that begins here, or else the one that this is in."""
+        row = find_unfolded(self.rows, self.query_one(RowBrowser).cursor)
+        if row is not None:
             self._unfolded.discard(row.branch)
             await self._show_rows(row.node)
 
