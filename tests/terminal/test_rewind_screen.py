@@ -299,3 +299,17 @@ def test_there_is_nothing_to_go_back_to_in_a_new_session(terminal: TerminalPlace
             await driven.wait(lambda: driven.app.screen is driven.app.chat)
 
     asyncio.run(use())
+
+
+def test_a_key_can_open_it_without_waiting_until_it_is_closed(terminal: TerminalPlace) -> None:
+    async def story(driven: DrivenTerminal) -> None:
+        driven.app.chat.call_later(driven.app.run_screen_command, "rewind", "")
+        await driven.wait(lambda: isinstance(driven.app.screen, RewindScreen), "the screen")
+        screen = driven.app.screen
+        assert isinstance(screen, RewindScreen)
+        await driven.wait(lambda: screen.points, "the points")
+        await look_at(driven, "second")
+        await choose(driven, "c")
+        assert driven.app.chat.query_one(PromptInput).text == "second"
+
+    run(terminal, story)

@@ -11,6 +11,7 @@ from textual.worker import Worker
 
 from recollect.terminal.history_commands import fork_session, rename_session, rewind_in_text
 from recollect.terminal.rewind_screen import RewindScreen
+from recollect.terminal.rewind_steps import RewindDone
 from recollect.terminal.terminal_events import NoticeGiven
 from recollect.terminal.tree_screen import TreeScreen
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 LOAD_SECONDS = 0.5  # that a notice waits for the conversation to be shown anew
 
-# What the command was given is the second argument; it returns when the screen is closed.
+# What the command was given is the second argument; it returns when its screen is shown.
 ScreenCommand: TypeAlias = Callable[["TerminalApp", str], Awaitable[None]]
 
 
@@ -27,17 +28,25 @@ async def _rewind(app: TerminalApp, arguments: str) -> None:
     if arguments:  # such as what a notice names
         await _show_notice(app, await rewind_in_text(app.runner, arguments))
         return
-    done = await app.push_screen_wait(RewindScreen(app.runner))
-    if done is None:
-        return
-    if done.prompt:
-        app.chat.edit_prompt(done.prompt)
-    await _show_notice(app, done.notice)
+
+    def close(done: RewindDone | None) -> None:
+        if done is None:
+            return
+        if done.prompt:
+            app.chat.edit_prompt(done.prompt)
+        app.run_worker(_show_notice(app, done.notice))
+
+    # not `push_screen_wait`: a key opens this screen, too, and must not wait until it is closed
+    await app.push_screen(RewindScreen(app.runner), close)
 
 
 async def _tree(app: TerminalApp, arguments: str) -> None:
     del arguments
-    await _show_notice(app, await app.push_screen_wait(TreeScreen(app.runner)))
+
+    def close(notice: str | None) -> None:
+        app.run_worker(_show_notice(app, notice))
+
+    await app.push_screen(TreeScreen(app.runner), close)
 
 
 async def _fork(app: TerminalApp, arguments: str) -> None:
