@@ -56,6 +56,7 @@ class RewindScreen(Screen[RewindDone | None]):
         self._groups: tuple[PointGroup, ...] = ()
         self._unfolded: set[str] = set()  # the prompts whose calls are shown
         self.points: list[RewindPoint] = []  # the rows
+        self._is_changing = False  # files or the session, right now
 
     def compose(self) -> ComposeResult:
         yield Static(TITLE, id="title", classes="line", markup=False)
@@ -148,6 +149,10 @@ class RewindScreen(Screen[RewindDone | None]):
         if point in self.points:
             self._show_rows(self.points.index(point))
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
+        """No key interrupts a change that is being made."""
+        return not self._is_changing and super().check_action(action, parameters) is not False
+
     def action_leave(self) -> None:
         self.dismiss(None)
 
@@ -166,12 +171,16 @@ class RewindScreen(Screen[RewindDone | None]):
             if choice is None:
                 return
             prompt = point.entry if point.kind == "prompt" else ""
+            self._is_changing = True
+            self.show_problem("going back …")
             done = await go_back(self.runner, preview, choice, prompt)
         except RecollectError as error:
             self.show_problem(str(error))
             if isinstance(error, SessionMoved):
                 self.read()
             return
+        finally:
+            self._is_changing = False
         self.dismiss(done)
 
 

@@ -21,6 +21,7 @@ from recollect.runtime.session_rewind import (
     session_roots,
 )
 from recollect.session import Session
+from recollect.session_log import uncancellable
 from recollect.store.contract import SessionInfo
 from recollect.terminal.session_runner import SessionRunner, TerminalBusy
 from recollect.tools.file_rewind import RewindResult
@@ -79,8 +80,11 @@ async def go_back(
     async def work(session: Session) -> RewindResult:
         if session.id != preview.session.id:
             raise SessionMoved
-        return await rewind_session(
-            store, preview.session, preview.to, choice.scope, roots, beside=choice.beside
+        # a screen that is left, or a terminal that closes, must not stop it halfway
+        return await uncancellable(
+            rewind_session(
+                store, preview.session, preview.to, choice.scope, roots, beside=choice.beside
+            )
         )
 
     try:

@@ -61,6 +61,7 @@ class TreeScreen(Screen[str | None]):
         self.tree_shown: SessionTree | None = None
         self.rows: list[TreeRow] = []
         self._unfolded: set[str] = set()  # branches, by their first entry
+        self._is_changing = False  # files or the session, right now
 
     def compose(self) -> ComposeResult:
         yield Static("Every branch of this session", id="title", classes="line", markup=False)
@@ -140,6 +141,10 @@ class TreeScreen(Screen[str | None]):
             self._unfolded = set() if every <= self._unfolded else set(every)
             await self._show_rows(row.node)
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
+        """No key interrupts a change that is being made."""
+        return not self._is_changing and super().check_action(action, parameters) is not False
+
     def action_leave(self) -> None:
         self.dismiss(None)
 
@@ -156,6 +161,8 @@ class TreeScreen(Screen[str | None]):
             if isinstance(error, SessionMoved):
                 self.read()
             return
+        finally:
+            self._is_changing = False
         if notice is not None:
             self.dismiss(notice)
 
@@ -168,7 +175,11 @@ class TreeScreen(Screen[str | None]):
         root = session_roots(tree.outline.session)[0]
         where = f"the end of {'this branch' if row.folded else 'this turn'}: {tree.text(row)}"
         choice = await self.app.push_screen_wait(RewindPreviewScreen(where, preview, root))
-        return None if choice is None else (await go_back(self.runner, preview, choice)).notice
+        if choice is None:
+            return None
+        self._is_changing = True
+        self.show_problem("going there …")
+        return (await go_back(self.runner, preview, choice)).notice
 
     @work(exclusive=True, group="look")
     async def action_fork(self) -> None:
