@@ -40,9 +40,10 @@ class Dying:
         self.calls -= 1
         if self.calls == 0: os.kill(os.getpid(), signal.SIGKILL)
 
-async def die(file, session, to, root, calls):
+async def die(file, session, to, root, calls, move_head="yes"):
     async with open_store(Path(file)) as store:
-        await rewind_files(Dying(store, int(calls)), session, to, (Path(root),))
+        dying, roots = Dying(store, int(calls)), (Path(root),)
+        await rewind_files(dying, session, to, roots, move_head=move_head == "yes")
 
 for line in sys.stdin:
     kind, *arguments = line.rstrip("\\n").split("\\t")
@@ -90,14 +91,21 @@ def victims(cli: Cli) -> Iterator[Victims]:
 
 def check_and_complete(world: World, to: str, sides: Mapping[str, Mapping[str, bytes]]) -> None:
     """Every file is as it was or as it is to be; the same command again does the rest."""
+    check_every_file(world, sides)
+    assert world.rewind(to, "--files")["conflicts"] == set()
+    assert (files_without_leftovers(world), world.head()) == (sides[to], to)
+
+
+def check_every_file(world: World, sides: Mapping[str, Mapping[str, bytes]]) -> None:
     assert all(
         any(data == side.get(name) for side in sides.values())
-        for name, data in world.files().items()
-        if ".recollect-" not in name  # a file that was being written
+        for name, data in files_without_leftovers(world).items()
     )
-    assert world.rewind(to, "--files")["conflicts"] == set()
-    left = {name: data for name, data in world.files().items() if ".recollect-" not in name}
-    assert (left, world.head()) == (sides[to], to)
+
+
+def files_without_leftovers(world: World) -> dict[str, bytes]:
+    """Without files that were being written."""
+    return {name: data for name, data in world.files().items() if ".recollect-" not in name}
 
 
 def test_killed_between_any_two_steps_the_same_command_completes_it(cli: Cli) -> None:
@@ -113,6 +121,27 @@ def test_killed_between_any_two_steps_the_same_command_completes_it(cli: Cli) ->
             check_and_complete(world, to, sides)
     assert code == 0
     assert calls > 20  # at least ten calls of the store, each with a before and an after
+
+
+def test_files_alone_killed_between_any_two_steps_are_completed_by_the_same_call(cli: Cli) -> None:
+    world = played(cli, {"edited": b"old"}, {"edited": "new", "made": "new"})
+    sides = {world.begin: {"edited": b"old"}, world.end: {"edited": b"new", "made": b"new"}}
+    calls, code = 0, -signal.SIGKILL
+    with victims(cli) as doomed:
+        while code == -signal.SIGKILL:
+            to = (world.begin, world.end)[calls % 2]
+            calls += 1
+            order = (str(cli.store), world.session, to, str(cli.project))
+            doomed.start("die", *order, str(calls), "no")
+            code = doomed.wait()
+            check_every_file(world, sides)
+            doomed.start("die", *order, "1000000", "no")
+            assert doomed.wait() == 0
+            assert files_without_leftovers(world) == sides[to]
+    assert calls > 20
+    # what was said is where it was: the head moved past notes alone
+    told = cli.ok("show", world.session, "--json").json["entries"]
+    assert {world.begin, world.end} <= {entry["id"] for entry in told}
 
 
 def test_killed_at_any_moment_the_same_command_completes_it(cli: Cli) -> None:

@@ -6,7 +6,6 @@ that someone else changed are left alone and listed with the reason. `--preview`
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,14 +19,12 @@ from recollect.cli.session_arguments import session_before
 from recollect.cli.session_choice import find_session, find_writable_session
 from recollect.cli.store_access import use_store
 from recollect.display.display_text import pluralize, sanitize
+from recollect.display.rewind_points import FILE_OUTCOMES, describe_files
 from recollect.display.short_ids import find_entry, shorten_entry_id, shorten_session_id
-from recollect.errors import Damaged
+from recollect.runtime.session_rewind import preview_files, rewind_session, session_roots
 from recollect.store.contract import SessionInfo, Store
 from recollect.store.store_address import StoreAddress
 from recollect.tools.file_rewind import RewindResult, rewind_files
-from recollect.tools.resolve_path import quote
-
-_OUTCOMES = ("restored", "removed", "brought_back", "unchanged")  # of files, without conflicts
 
 
 class RewindOptions(NamedTuple):
@@ -87,32 +84,22 @@ async def _rewind(store: Store, options: RewindOptions) -> RewindReport:
     found = await find(store, options.session)
     entry = None if options.entry == "start" else options.entry
     to = await find_entry(store, entry, found)
-    root = Path(found.project) if found.project else Path.cwd()
-    if options.files or options.preview:
-        rewound = await rewind_files(
-            store, found, to, (root,), preview=options.preview, beside=options.beside
-        )
+    roots = session_roots(found)
+    if options.preview:
+        rewound = await rewind_files(store, found, to, roots, preview=True)
+    elif options.files:
+        rewound = await rewind_session(store, found, to, "both", roots, beside=options.beside)
     else:
-        preview = await _preview_files(store, found, to, root)
-        rewound = preview._replace(session=await store.rewind(found.id, to, head=found.head))
+        left = await preview_files(store, found, to, roots, print_warning)
+        rewound = await rewind_session(store, found, to, "conversation", roots)
+        rewound = left._replace(session=rewound.session)
     short = await shorten_session_id(store, found.id)
     target, back = await _shorten(store, to), await _shorten(store, rewound.back)
-    return RewindReport(options, found, rewound, short, target, back, root)
+    return RewindReport(options, found, rewound, short, target, back, roots[0])
 
 
 async def _shorten(store: Store, entry: str | None) -> str:
     return "start" if entry is None else await shorten_entry_id(store, entry)
-
-
-async def _preview_files(
-    store: Store, found: SessionInfo, to: str | None, root: Path
-) -> RewindResult:
-    """What `--files` would do. Damage elsewhere in the session does not stop the rewind."""
-    try:
-        return await rewind_files(store, found, to, (root,), preview=True)
-    except Damaged as error:
-        print_warning(f"cannot tell whether tools have changed files since then: {error}")
-        return RewindResult(found, found.head)
 
 
 # --- output ------------------------------------------------------------------------------------
@@ -126,7 +113,7 @@ def _lines(report: RewindReport) -> Iterator[str]:
     else:
         yield _head_line(report)
     if options.files or options.preview:
-        yield from _file_lines(report)
+        yield from describe_files(rewound, report.root)
         if rewound.conflicts and not options.beside:
             yield f"`{again} --beside` writes their old content beside them"
     elif rewound.done or rewound.conflicts:
@@ -152,29 +139,6 @@ def _head_line(report: RewindReport) -> str:
     return f"{unmoved}; {back}" if report.options.files and report.rewound.done else unmoved
 
 
-def _file_lines(report: RewindReport) -> Iterator[str]:
-    found = report.rewound
-    lines = [
-        f"  {outcome.replace('_', ' '):<12}  {_display_path(path, report.root)}"
-        for outcome in _OUTCOMES
-        for path in getattr(found, outcome)
-    ]
-    yield from lines
-    if not lines and not found.conflicts:
-        yield "tools have changed no file since then"
-    written = {one.path: one.written for one in found.beside}
-    for conflict in found.conflicts:
-        yield f"  {'conflict':<12}  {_display_path(conflict.path, report.root)}: {conflict.why}"
-        if conflict.path in written:
-            old = _display_path(written[conflict.path], report.root)
-            yield f"  {'':<12}  its old content is in {old}"
-
-
-def _display_path(path: str, root: Path) -> str:
-    """Relative to the project where possible, on one line."""
-    return quote(path.removeprefix(str(root).rstrip(os.sep) + os.sep))
-
-
 def _report_document(report: RewindReport) -> dict[str, Any]:
     found = report.rewound
     written = {one.path: one.written for one in found.beside}
@@ -184,7 +148,7 @@ def _report_document(report: RewindReport) -> dict[str, Any]:
         "preview": report.options.preview,
         "files": {
             "asked": report.options.files,
-            **{outcome: getattr(found, outcome) for outcome in _OUTCOMES},
+            **{outcome: getattr(found, outcome) for outcome in FILE_OUTCOMES},
             "conflicts": [
                 {
                     "path": one.path,

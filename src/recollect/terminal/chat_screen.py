@@ -130,5 +130,14 @@ class ChatScreen(Screen[None]):
         if answer:
             self.show_event(NoticeGiven(answer, "info"))
 
+    def edit_prompt(self, text: str) -> None:
+        """Put an earlier prompt into the input, before what is typed there."""
+        field = self.query_one(PromptInput)
+        if parse_command(text) is not None:
+            text = f"/{text}"  # it was sent as a prompt, and still is one
+        field.text = f"{text}\n\n{field.text}" if field.text.strip() else text
+        field.move_cursor(field.document.end)
+        field.focus()
+
     def action_interrupt(self) -> None:
         self.runner.interrupt()

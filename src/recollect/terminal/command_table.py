@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
+from recollect.terminal.history_commands import (
+    fork_session,
+    print_tree,
+    rename_session,
+    rewind_in_text,
+)
 from recollect.terminal.session_runner import SessionRunner
 from recollect.terminal.slash_commands import COMMANDS, find_command
 
@@ -29,7 +35,15 @@ async def _quit(runner: SessionRunner, arguments: str) -> str:
     return ""
 
 
-TEXT_COMMANDS: dict[str, TextCommand] = {"help": _help, "new": _new, "quit": _quit}
+TEXT_COMMANDS: dict[str, TextCommand] = {
+    "help": _help,
+    "new": _new,
+    "quit": _quit,
+    "rename": rename_session,
+    "fork": fork_session,
+    "rewind": rewind_in_text,
+    "tree": print_tree,
+}
 
 
 async def run_command(runner: SessionRunner, name: str, arguments: str) -> str:

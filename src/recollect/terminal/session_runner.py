@@ -261,6 +261,8 @@ class SessionRunner:
             if not moved or self.busy or session.view().head != head:
                 continue
             async with self._lock:
+                if session.view().head != head:
+                    continue  # it was an edit of ours, which was shown
                 await session.reload()
             if session.view().head != head:
                 self.notify(SessionReloaded(session, "it was continued elsewhere"))

@@ -27,7 +27,9 @@ COMMANDS = (
     SlashCommand("resume", "go to another session", "[ID]", ("sessions", "chat")),
     SlashCommand("rename", "give this session another title", "TITLE"),
     SlashCommand("fork", "go on in a copy of this session", "[TITLE]"),
-    SlashCommand("rewind", "go back to an earlier prompt or call", "[ENTRY]", ("undo",)),
+    SlashCommand(
+        "rewind", "go back to an earlier prompt or call", "[N [files|both] [yes]]", ("undo",)
+    ),
     SlashCommand("tree", "every branch of this session", ""),
     SlashCommand("context", "what the model sees, and what not"),
     SlashCommand(

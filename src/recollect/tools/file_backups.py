@@ -95,28 +95,56 @@ class _NoteExtra(msgspec.Struct, frozen=True):
 # --- decisions: pure ---------------------------------------------------------------------------
 
 
+class ChangeHistory:
+    """The changes that are recorded in entries, which come in the order in which they were written,
+    whatever their branch."""
+
+    def __init__(self) -> None:
+        self.length = 0  # entries so far
+        self._changes: list[FileChange] = []
+        self._known: list[int] = []  # of each the first place at which it was complete
+        self._open: dict[str, int] = {}
+
+    def add(self, entry: Entry) -> bool:
+        """Whether the entry is a record of a change."""
+        place, self.length = self.length, self.length + 1
+        record = _record_in(entry)
+        if record is None:
+            return False
+        if record.stage == "before":
+            self._open[record.path] = len(self._changes)
+            self._changes.append(FileChange(record.path, record.state, meant=record.meant))
+            self._known.append(place + 1)  # at its first note the file was not changed yet
+        elif record.path in self._open:
+            number = self._open.pop(record.path)
+            self._changes[number] = self._changes[number]._replace(after=record.state)
+            self._known[number] = place
+        return True
+
+    def since(self, place: int = -1) -> tuple[FileChange, ...]:
+        """The changes that were not complete at the entry with this number; -1: all."""
+        pairs = zip(self._changes, self._known, strict=True)
+        return tuple(change for change, known in pairs if known > place)
+
+    def last_changes(self) -> dict[str, int]:
+        """Each changed file, and the place from which on no change of it is to be taken back."""
+        last: dict[str, int] = {}
+        for change, known in zip(self._changes, self._known, strict=True):
+            last[change.path] = max(known, last.get(change.path, 0))
+        return last
+
+
 def changes_since(entries: Iterable[Entry], to: str | None = None) -> tuple[FileChange, ...]:
     """The changes recorded in these entries that were not complete at the entry `to` (None: all).
 
     Entries come in the order in which they were written, whatever their branch."""
-    changes: list[FileChange] = []
-    late: list[bool] = []
-    open_at: dict[str, int] = {}
-    reached = to is None
+    history = ChangeHistory()
+    place = -1 if to is None else None
     for entry in entries:
-        was_reached, reached = reached, reached or entry.id == to
-        record = _record_in(entry)
-        if record is None:
-            continue
-        if record.stage == "before":
-            open_at[record.path] = len(changes)
-            changes.append(FileChange(record.path, record.state, meant=record.meant))
-            late.append(reached)  # at its first note the file was not changed yet
-        elif record.path in open_at:
-            index = open_at.pop(record.path)
-            changes[index] = changes[index]._replace(after=record.state)
-            late[index] = late[index] or was_reached
-    return tuple(change for change, counts in zip(changes, late, strict=True) if counts)
+        if entry.id == to:
+            place = history.length
+        history.add(entry)
+    return () if place is None else history.since(place)
 
 
 def _record_in(entry: Entry) -> _ChangeRecord | None:

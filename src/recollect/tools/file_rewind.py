@@ -4,8 +4,9 @@ The files come first and the head last, in this order: back up what the files ar
 about to be restored; write each file, all of it or nothing; note what was done; move the head. The
 log has every step before it happens, so a crash anywhere loses nothing and the same call again
 completes it. A restore is recorded like a tool's change and undone in the same way: rewinding to an
-entry on an abandoned branch restores the files of that branch. Conflicts are reported and never
-overwritten; with `beside` their old content is written to a new file next to them.
+entry on an abandoned branch restores the files of that branch. Where the head is to stay, the notes
+are all that is appended. Conflicts are reported and never overwritten; with `beside` their old
+content is written to a new file next to them.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from recollect.entries import Entry
 from recollect.errors import Damaged, NotFound, UnknownEntry
 from recollect.store.contract import SessionInfo, Store
 from recollect.tools.file_backups import (
+    FileChange,
     FileRestore,
     FileState,
     RestoreConflict,
@@ -72,8 +74,10 @@ async def rewind_files(
     *,
     preview: bool = False,
     beside: bool = False,
+    move_head: bool = True,
 ) -> RewindResult:
-    """Rewind a session to an entry (None: its start), together with the files under the roots.
+    """Rewind a session to an entry (None: its start), together with the files under the roots;
+    without `move_head` only the files, and the session goes on where it is.
 
     Raises `HeadMoved`, and changes no file, when somebody else has written to the session since
     the caller read it, or meanwhile: call it again."""
@@ -81,15 +85,24 @@ async def rewind_files(
     timeline = await _timeline(store, found)
     if to is not None and all(entry.id != to for entry in timeline):
         raise UnknownEntry(to, found.id)
-    changes = changes_since(timeline, to)
-    plan = plan_restore(changes, await asyncio.to_thread(read_states, changes, roots))
-    plan = await _drop_unreadable(plan, store)
+    plan = await plan_files(changes_since(timeline, to), store, roots)
     if preview:
-        return _build_result(plan, found, found.head)
+        return describe_plan(plan, found, found.head)
     done, now_at, back = await _restore(plan, store, found, roots)
-    moved = await store.rewind(found.id, to, head=now_at)
-    rewound = _build_result(done, moved, found.head if found.head != to else back)
+    if move_head:
+        moved = await store.rewind(found.id, to, head=now_at)
+    else:
+        moved = await store.session(found.id)
+    rewound = describe_plan(done, moved, found.head if found.head != to else back)
     return await _save_copies(rewound, store, roots) if beside else rewound
+
+
+async def plan_files(
+    changes: Sequence[FileChange], store: Store, roots: Sequence[Path]
+) -> RestorePlan:
+    """What can be restored of the files now, so that they are as before these changes."""
+    plan = plan_restore(changes, await asyncio.to_thread(read_states, changes, roots))
+    return await _drop_unreadable(plan, store)
 
 
 async def _timeline(store: Store, session: SessionInfo) -> tuple[Entry, ...]:
@@ -107,7 +120,7 @@ async def _drop_unreadable(plan: RestorePlan, store: Store) -> RestorePlan:
     conflicts = list(plan.conflicts)
     for one in plan.restores:
         try:
-            await _read_backup(one.target, store)
+            await read_backup(one.target, store)
         except ToolFailed as error:
             conflicts.append(RestoreConflict(one.path, str(error)))
         else:
@@ -115,7 +128,8 @@ async def _drop_unreadable(plan: RestorePlan, store: Store) -> RestorePlan:
     return plan._replace(restores=tuple(restores), conflicts=tuple(conflicts))
 
 
-async def _read_backup(state: FileState, store: Store) -> bytes | None:
+async def read_backup(state: FileState, store: Store) -> bytes | None:
+    """The content of a file in this state; None: no file."""
     if not state.hash:
         return None
     try:
@@ -167,7 +181,7 @@ async def _back_up_current(one: FileRestore, store: Store, roots: Sequence[Path]
 
 async def _write_restored(one: FileRestore, store: Store, roots: Sequence[Path]) -> FileRestore:
     """Write only over what was just backed up: `expected` is compared at the last moment."""
-    data, now = await _read_backup(one.target, store), await _read_backup(one.now, store)
+    data, now = await read_backup(one.target, store), await read_backup(one.now, store)
     if data is not None:
         mode = one.target.mode or None
         await asyncio.to_thread(write_content, roots, one.path, data, expected=now, mode=mode)
@@ -182,7 +196,7 @@ async def _save_copies(rewound: RewindResult, store: Store, roots: Sequence[Path
     for conflict in rewound.conflicts:
         try:
             target = conflict.target or FileState()
-            if (data := await _read_backup(target, store)) is not None:
+            if (data := await read_backup(target, store)) is not None:
                 mode = target.mode or None
                 name = await asyncio.to_thread(_write_copy, roots, conflict.path, data, mode)
                 written.append(SavedCopy(conflict.path, name))
@@ -207,7 +221,8 @@ def _write_copy(roots: Sequence[Path], path: str, data: bytes, mode: int | None)
     raise ToolFailed(f"there are {_MAX_COPIES} files of that name already")
 
 
-def _build_result(plan: RestorePlan, session: SessionInfo, back: str | None) -> RewindResult:
+def describe_plan(plan: RestorePlan, session: SessionInfo, back: str | None) -> RewindResult:
+    """The files of a plan by what happens to them."""
     did = plan.restores
     return RewindResult(
         session,
