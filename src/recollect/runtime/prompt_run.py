@@ -34,6 +34,7 @@ from recollect.models.open_model import open_model
 from recollect.models.resolve import ResolvedModel
 from recollect.runtime.coding_agent import LazyCommands, Workspace, build_agent, build_hooks
 from recollect.runtime.permission_policy import PermissionDenial
+from recollect.runtime.session_model import session_model
 from recollect.session import Session
 from recollect.settings import Settings
 from recollect.store.ids import new_id, now
@@ -164,6 +165,9 @@ class ActiveSession:
             else:
                 message = prompt
             self.denials = []  # also those with a model that is down then
+            if not options.model:
+                chosen = session_model(self.session.view().entries)
+                options = msgspec.structs.replace(options, model=chosen)
             choice = await _choose_models(self, options)
             while True:
                 try:

@@ -9,7 +9,7 @@ the settings in force. `prepare` shows that request without sending it.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from copy import copy
 from functools import cached_property
@@ -58,6 +58,7 @@ from recollect.store.ids import LAST
 from recollect.store.open_store import open_store
 from recollect.store.store_address import default_address
 from recollect.text import one_line
+from recollect.tools.tool import Tool
 from recollect.transcripts.find_session import find_session, refuse_trashed
 from recollect.transcripts.import_result import ImportProgress, ImportResult
 from recollect.view.curation import CurationPolicy
@@ -247,9 +248,12 @@ class Runtime:
         return called.encode(view, options), called.options(options)
 
     def declared_tools(self, model: ResolvedModel) -> tuple[Declaration, ...]:
+        """The tools that the agent has with this model, as it is sent them."""
+        return tuple(tool.declaration for tool in self.tools(model))
+
+    def tools(self, model: ResolvedModel) -> Sequence[Tool]:
         """The tools that the agent has with this model."""
-        agent = self._agent(HttpModel(model, self.settings.transport), DEFAULT_OPTIONS)
-        return tuple(tool.declaration for tool in agent.tools)
+        return self._agent(HttpModel(model, self.settings.transport), DEFAULT_OPTIONS).tools
 
     def budget(self, model: ResolvedModel) -> Budget:
         """How much of a request to this model may be used, tools included."""
