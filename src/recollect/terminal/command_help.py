@@ -64,7 +64,7 @@ def _all_lines(found: UserCommands) -> Iterator[str]:
         for name in names:
             yield from _row(rows[name])
         yield ""
-    yield "Your own commands (commands/*.md beside your settings, .recollect/commands/*.md):"
+    yield "Yours, from commands/*.md beside your settings and .recollect/commands/*.md:"
     for one in command_rows(found):
         yield from _row(one)
     if not found.commands:
@@ -72,8 +72,8 @@ def _all_lines(found: UserCommands) -> Iterator[str]:
     for problem in found.problems:
         yield from _wrapped(f"not read: {problem}", 2)
     yield ""
-    yield "/help COMMAND shows its other names and examples. On the screen F1 lists the keys."
-    yield "Text without / is a prompt, @path adds a file. // sends a text that begins with /."
+    yield "/help COMMAND has its other names and examples. On the screen F1 lists the keys."
+    yield "Text without / is a prompt, @path adds a file. //x sends the text /x."
 
 
 def _row(command: SlashCommand) -> Iterator[str]:

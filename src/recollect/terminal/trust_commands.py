@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 
 from recollect.display.display_text import one_line, sanitize
 from recollect.display.trust_report import TrustReview, approve_review, review_trust
-from recollect.errors import BadInput
+from recollect.errors import BadInput, BadSettings
 from recollect.settings import HookCommand
 from recollect.terminal.session_runner import SessionRunner
+from recollect.workspace.effective_settings import read_untrusted
 from recollect.workspace.trusted_folders import TRUST_PARTS, TrustPart
 
 _WORDS = "/trust takes memory, settings, hooks or all"
@@ -64,10 +66,14 @@ async def show_hooks(runner: SessionRunner, arguments: str) -> str:
     del arguments
     runtime = await runner.opened()
     found = runtime.effective
+    waiting = found.unapproved_hooks
+    if not waiting and not found.project_hooks:
+        with suppress(BadSettings):  # such a file has no hooks that could run
+            waiting = (await asyncio.to_thread(read_untrusted, found.root)).unapproved_hooks
     groups = (
         ("yours", found.settings.hooks),
         ("of this project, approved", found.project_hooks),
-        ("of this project, not approved, so they do not run", found.unapproved_hooks),
+        ("of this project, not approved, so they do not run", waiting),
     )
     lines = [line for title, hooks in groups for line in _hook_lines(title, hooks)]
     if not lines:
@@ -77,7 +83,7 @@ async def show_hooks(runner: SessionRunner, arguments: str) -> str:
     if names:
         counts = (f"{name} {names.count(name)}" for name in dict.fromkeys(names))
         lines.append(f"events of this session: {', '.join(counts)}")
-    if found.unapproved_hooks:
+    if waiting:
         lines.append("/trust shows them, /trust hooks lets them run")
     return "\n".join(lines)
 
