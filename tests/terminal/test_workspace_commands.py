@@ -3,12 +3,14 @@ from __future__ import annotations
 import pytest
 
 from recollect.display.display_text import display_width
+from recollect.entries import Body, Entry
 from recollect.errors import BadInput, BadSettings, NoApiKey, RecollectError, UnknownModel
 from recollect.runtime.prompt_run import RunStarted
 from recollect.runtime.runtime import Overrides
+from recollect.runtime.session_model import model_choice
 from recollect.terminal.session_runner import StartOptions
-from recollect.testing import call, says
-from tests.cli.provider import provider
+from recollect.testing import call, model, says, user
+from tests.cli.provider import ENV, provider
 from tests.cli.runner import Cli
 from tests.terminal.running_session import RunningSession, play
 
@@ -76,12 +78,32 @@ def test_a_model_holds_for_the_session_also_when_it_is_resumed(cli: Cli) -> None
         started = [event for event in session.events if isinstance(event, RunStarted)]
         assert [one.model.name for one in started] == ["second", "mine"]
 
-    with provider(cli, "openai", ["one", "two", "three"]) as server:
+    with provider(cli, "openai", ["one", "two", "three", "four"]) as server:
         with (cli.home / "settings.toml").open("a") as settings:
             settings.write(SECOND.format(server.url))
         play(cli, choose)
         assert server.requests[0].json["model"] == "second"
+        cli.ok("-p", "From the command line.", "-c", env=ENV)
+        assert server.requests[1].json["model"] == "second"
         play(cli, resume, StartOptions(session="last"))
+
+
+def test_a_compaction_keeps_the_model_of_the_session(cli: Cli) -> None:
+    words = "word " * 30
+    talk: list[Body | Entry] = [user("begin"), model("yes"), model_choice("second")]
+    talk += [one for n in range(300) for one in (user(f"{n} {words}"), model(f"{n} {words}"))]
+
+    async def work(session: RunningSession) -> None:
+        await session.say("Go on.")
+        started = [event for event in session.events if isinstance(event, RunStarted)]
+        assert [one.model.name for one in started] == ["second"]
+
+    with provider(cli, "openai", ["Good."]) as server:
+        with (cli.home / "settings.toml").open("a") as settings:
+            settings.write(SECOND.format(server.url))
+        made, _ = cli.session(talk)
+        cli.ok("compact", made.id, "--budget", "2000", "--no-model", env=ENV)
+        play(cli, work, StartOptions(session=made.id))
 
 
 def test_the_mode_is_switched_and_the_sandbox_only_left_by_those_who_came_without(cli: Cli) -> None:

@@ -51,6 +51,7 @@ from recollect.runtime.prompt_run import (
     activate_session,
 )
 from recollect.runtime.session_context import find_folders, memory_sources
+from recollect.runtime.session_model import keep_session_model
 from recollect.session import Session, open_session
 from recollect.settings import Settings
 from recollect.store.contract import Project, SessionInfo, Store
@@ -300,7 +301,10 @@ class Runtime:
             if target is not None:
                 budget = budget.with_target(target)
             session = session.scratch() if preview else session
-            return await fitter.compact(session, budget, "manual", instructions, on_round)
+            before = session.view()
+            proposal = await fitter.compact(session, budget, "manual", instructions, on_round)
+            await keep_session_model(session, before)
+            return proposal
 
     def _open_resolved(self, model: ResolvedModel, *, start: bool) -> HttpModel:
         """A model that was resolved; if it runs in a server of ours, one that does `start`, where

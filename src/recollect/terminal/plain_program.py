@@ -12,6 +12,7 @@ import asyncio
 import os
 import signal
 import sys
+import termios
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -151,7 +152,8 @@ class _PlainProgram:
 
     def _wake(self) -> None:
         self._news.set()
-        if self.interactive and self._is_idle and not self._prompt.is_open:
+        asks = self.interactive and self._is_idle and not self._prompt.is_open
+        if asks and not self.runner.closing:
             self.output.ask_for_input()
 
     async def _changed(self) -> None:
@@ -313,9 +315,6 @@ def _terminal_marks_pastes() -> Iterator[None]:
     if not both or os.environ.get("TERM", "dumb") == "dumb":
         yield
         return
-    # late: not on every system
-    import termios
-
     descriptor = sys.stdin.fileno()
     before = termios.tcgetattr(descriptor)
     quiet = list(before)

@@ -33,7 +33,7 @@ class PromptLines:
             self._pasting = text.rfind(PASTE_BEGIN) > text.rfind(PASTE_END) or (
                 self._pasting and PASTE_END not in text
             )
-            text = text.replace(PASTE_BEGIN, "").replace(PASTE_END, "")
+        text = text.replace(PASTE_BEGIN, "").replace(PASTE_END, "")
         self._size += len(text) + 1
         if self._size > MAX_PROMPT:
             size = self._size

@@ -98,6 +98,10 @@ class SessionRunner:
         return self._turn is not None
 
     @property
+    def closing(self) -> bool:
+        return self._closing
+
+    @property
     def waiting(self) -> tuple[QueuedPrompt, ...]:
         return tuple(self._waiting)
 
