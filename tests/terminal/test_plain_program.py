@@ -45,6 +45,20 @@ def test_the_exit_code_tells_that_a_line_failed_and_the_rest_still_runs(cli: Cli
     assert "model: One." in shown.out
 
 
+def test_always_stores_the_rule_that_is_shown_and_session_holds_until_the_end(cli: Cli) -> None:
+    touch = says("", call("run_shell_command", command="touch c"))
+    script = [touch, "One.", touch, "Two.", WRITE, "Three.", WRITE, "Four."]
+    with provider(cli, "openai", script):
+        shown = plain(cli, "touch", "a", "again", "write", "s", "and again", "/permissions")
+    assert shown.code == 0, shown.out
+    assert shown.out.count("question: ") == 2
+    rule = re.search(r"which stores the rule (.*), \[n\]o", shown.out)
+    assert rule is not None
+    assert f"approved here, until you leave: {rule[1]}" in shown.out
+    assert f'"{rule[1]}"' in (cli.home / "settings.toml").read_text()
+    assert "tool $ touch c: running" in shown.out
+
+
 def test_a_question_at_the_end_of_the_input_is_refused(cli: Cli) -> None:
     with provider(cli, "openai", [WRITE, "Then not."]):
         shown = plain(cli, "write it")

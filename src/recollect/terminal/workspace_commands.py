@@ -120,7 +120,7 @@ async def run_directory(runner: SessionRunner, arguments: str) -> str:
 async def run_permissions(runner: SessionRunner, arguments: str) -> str:
     runtime = await runner.opened()
     if not arguments:
-        return "\n".join(_permission_lines(runtime))
+        return "\n".join(_permission_lines(runtime, runner.approvals.approved))
     mode = next((mode for mode in MODES if mode == arguments.lower()), None)
     if mode is None:
         raise BadInput(f"there is no mode {arguments[:40]!r}; take {', '.join(MODES)}")
@@ -136,13 +136,14 @@ async def switch_mode(runner: SessionRunner, mode: PermissionMode) -> None:
     await runner.reconfigure(msgspec.structs.replace(runner.overrides, mode=mode))
 
 
-def _permission_lines(runtime: Runtime) -> Iterator[str]:
+def _permission_lines(runtime: Runtime, approved: tuple[str, ...]) -> Iterator[str]:
     given = runtime.settings.permissions
     yield f"mode {given.mode}: {_MEANINGS[given.mode]}"
     rules = {
         "always run": given.allow,
         "always ask": (*given.ask, *runtime.effective.project_ask),
         "never run": given.deny,
+        "approved here, until you leave": approved,
     }
     for title, some in rules.items():
         yield from (f"{title}: {one_line(rule)}" for rule in some)
