@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 
-from recollect.testing import call, faulty, says
+from recollect.testing import ProviderLine, call, faulty, says
 from tests.cli.provider import provider
 from tests.cli.runner import INTERRUPT_KEY, Cli
 from tests.terminal.plain_process import plain, plain_terminal
@@ -47,7 +47,7 @@ def test_the_exit_code_tells_that_a_line_failed_and_the_rest_still_runs(cli: Cli
 
 def test_always_stores_the_rule_that_is_shown_and_session_holds_until_the_end(cli: Cli) -> None:
     touch = says("", call("run_shell_command", command="touch c"))
-    script = [touch, "One.", touch, "Two.", WRITE, "Three.", WRITE, "Four."]
+    script: list[ProviderLine] = [touch, "One.", touch, "Two.", WRITE, "Three.", WRITE, "Four."]
     with provider(cli, "openai", script):
         shown = plain(cli, "touch", "a", "again", "write", "s", "and again", "/permissions")
     assert shown.code == 0, shown.out
