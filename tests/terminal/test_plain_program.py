@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 
-from recollect.testing import ProviderLine, call, faulty, says
+from recollect.testing import ProviderLine, call, faulty, model, says, user
 from tests.cli.provider import provider
 from tests.cli.runner import INTERRUPT_KEY, Cli
 from tests.terminal.plain_process import plain, plain_terminal
@@ -87,12 +87,20 @@ def test_a_line_that_is_too_long_is_told_and_the_next_one_runs(cli: Cli) -> None
 
 
 def test_a_session_is_resumed_with_its_last_words(cli: Cli) -> None:
-    with provider(cli, "openai", ["One.", "Two."]):
-        plain(cli, "first question")
-        shown = plain(cli, "second question", session="last")
+    session, _ = cli.session([user("first question"), model("One.")])
+    with provider(cli, "openai", ["Two."]):
+        shown = plain(cli, "second question", session=session.id)
     assert "you: first question\nmodel: One." in shown.out
     assert "you: second question" in shown.out
-    broken = plain(cli, session="nothing")
+
+
+def test_a_session_that_is_not_there_is_an_error_and_prompts_are_not_lost_elsewhere(
+    cli: Cli,
+) -> None:
+    with provider(cli, "openai", []) as server:
+        broken = plain(cli, "hello", session="nothing")
+        assert server.requests == ()
+    assert broken.code == 1
     assert "error: " in broken.out
 
 

@@ -9,6 +9,7 @@ from recollect.runtime.prompt_run import RunStarted
 from recollect.runtime.runtime import Overrides
 from recollect.runtime.session_model import model_choice
 from recollect.terminal.session_runner import StartOptions
+from recollect.terminal.slash_commands import ANSWER_WIDTH
 from recollect.testing import call, model, says, user
 from tests.cli.provider import ENV, provider
 from tests.cli.runner import Cli
@@ -17,8 +18,9 @@ from tests.terminal.running_session import RunningSession, play
 SECOND = '[models.second]\nurl = "{}"\nwire = "openai"\nkey = "MY_KEY"\nwindow = 30000\n'
 
 
-def assert_fits(text: str, width: int = 80) -> None:
-    assert [line for line in text.split("\n") if display_width(line) > width] == []
+def assert_fits(text: str) -> None:
+    """In 80 columns, beside the margins of the screen."""
+    assert [line for line in text.split("\n") if display_width(line) > ANSWER_WIDTH] == []
 
 
 def test_a_fact_is_added_in_the_users_own_words_and_sent_with_the_next_prompt(cli: Cli) -> None:
@@ -239,7 +241,7 @@ def test_the_model_drafts_the_memory_file_and_only_the_user_writes_it(cli: Cli) 
         assert b"only the user changes it" in server.requests[-1].body
 
 
-def test_help_groups_every_command_and_fits_80_columns(cli: Cli) -> None:
+def test_help_groups_every_command_and_fits_the_screen(cli: Cli) -> None:
     async def work(session: RunningSession) -> None:
         shown = await session.type("/help")
         assert "This folder:" in shown

@@ -85,7 +85,7 @@ def count_session(entries: Sequence[Entry], view: View) -> SessionStats:
     )
 
 
-def stats_lines(stats: SessionStats, settings: Settings, width: int = 80) -> Iterator[str]:
+def stats_lines(stats: SessionStats, settings: Settings, width: int) -> Iterator[str]:
     replies = sum(use.replies for use in stats.models.values())
     took = _format_seconds(stats.seconds)
     yield f"{pluralize(stats.prompts, 'prompt')}, {pluralize(replies, 'turn')}, {took} of work"

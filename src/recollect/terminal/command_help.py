@@ -8,11 +8,16 @@ from collections.abc import Iterator
 
 from recollect.display.display_text import one_line, truncate
 from recollect.terminal.session_runner import SessionRunner
-from recollect.terminal.slash_commands import COMMANDS, SlashCommand, find_builtin, find_command
+from recollect.terminal.slash_commands import (
+    ANSWER_WIDTH,
+    COMMANDS,
+    SlashCommand,
+    find_builtin,
+    find_command,
+)
 from recollect.terminal.user_command_table import command_rows, load_user_commands
 from recollect.workspace.user_commands import UserCommand, UserCommands
 
-WIDTH = 80
 _INDENT = 24
 GROUPS: dict[str, tuple[str, ...]] = {
     "Sessions": ("new", "resume", "rename", "fork", "rewind", "tree", "search", "export", "import"),
@@ -64,7 +69,7 @@ def _all_lines(found: UserCommands) -> Iterator[str]:
         for name in names:
             yield from _row(rows[name])
         yield ""
-    yield "Yours, from commands/*.md beside your settings and .recollect/commands/*.md:"
+    yield "Yours, from commands/*.md beside your settings and in .recollect/:"
     for one in command_rows(found):
         yield from _row(one)
     if not found.commands:
@@ -72,13 +77,13 @@ def _all_lines(found: UserCommands) -> Iterator[str]:
     for problem in found.problems:
         yield from _wrapped(f"not read: {problem}", 2)
     yield ""
-    yield "/help COMMAND has its other names and examples. On the screen F1 lists the keys."
-    yield "Text without / is a prompt, @path adds a file. //x sends the text /x."
+    yield "/help COMMAND has its other names and examples. On the screen F1 lists"
+    yield "the keys. Text without / is a prompt, @path adds a file. //x sends /x."
 
 
 def _row(command: SlashCommand) -> Iterator[str]:
-    call = truncate("  " + one_line(f"/{command.name} {command.arguments}"), WIDTH)
-    meaning = textwrap.wrap(one_line(command.help), WIDTH - _INDENT) or [""]
+    call = truncate("  " + one_line(f"/{command.name} {command.arguments}"), ANSWER_WIDTH)
+    meaning = textwrap.wrap(one_line(command.help), ANSWER_WIDTH - _INDENT) or [""]
     if len(call) < _INDENT - 1:
         yield f"{call:<{_INDENT}}{meaning[0]}".rstrip()
         meaning = meaning[1:]
@@ -110,5 +115,5 @@ def _own_lines(command: UserCommand) -> Iterator[str]:
 def _wrapped(text: str, indent: int) -> list[str]:
     space = " " * indent
     return textwrap.wrap(
-        one_line(text), WIDTH, initial_indent=space, subsequent_indent=space + "  "
+        one_line(text), ANSWER_WIDTH, initial_indent=space, subsequent_indent=space + "  "
     )

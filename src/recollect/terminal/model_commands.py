@@ -13,8 +13,8 @@ from recollect.runtime.permission_policy import tool_permission
 from recollect.runtime.prompt_run import RunOptions
 from recollect.runtime.runtime import Runtime
 from recollect.terminal.session_runner import SessionRunner
+from recollect.terminal.slash_commands import ANSWER_WIDTH
 
-WIDTH = 80
 _EFFECTS = {"read": "reads", "write": "changes files", "run": "runs commands"}
 _BY_SETTINGS = "default"
 
@@ -48,13 +48,13 @@ async def _list_models(runner: SessionRunner, runtime: Runtime) -> str:
         mark = "*" if model.name == current.name else ""
         window = f"{model.profile.window:,}"
         rows.append([mark, one_line(model.name), window, one_line(key_label(model))])
-    lines = [GAP.join(row).rstrip() for row in align_table(rows, width=WIDTH, stretch=1)]
+    lines = [GAP.join(row).rstrip() for row in align_table(rows, width=ANSWER_WIDTH, stretch=1)]
     variables = dict.fromkeys(v for m in known if not is_ready(m) for v in m.endpoint.keys[:1])
     lines += ["", "* answers the next prompt; /model NAME takes another for this session,"]
     lines += ["  /model default goes back to the setting `model`"]
     if variables:
         more = f"{len(known) - len(ready):,} more need a key in one of: {', '.join(variables)}"
-        lines.append(truncate(more, WIDTH))
+        lines.append(truncate(more, ANSWER_WIDTH))
     return "\n".join(lines)
 
 
@@ -66,7 +66,7 @@ async def show_tools(runner: SessionRunner, arguments: str) -> str:
     for tool in tools:
         permission = tool_permission(runtime.effective, tool)
         rows.append([tool.name, _EFFECTS[tool.effect], permission.answer])
-    lines = [GAP.join(row).rstrip() for row in align_table(rows, width=WIDTH, stretch=2)]
+    lines = [GAP.join(row).rstrip() for row in align_table(rows, width=ANSWER_WIDTH, stretch=2)]
     if not tools:
         return "this model gets no tools here"
     mode = runtime.settings.permissions.mode

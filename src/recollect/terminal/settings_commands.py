@@ -18,10 +18,10 @@ from recollect.display.settings_report import (
 from recollect.errors import BadInput
 from recollect.settings.setting_definitions import ThemeName
 from recollect.terminal.session_runner import SessionRunner
+from recollect.terminal.slash_commands import ANSWER_WIDTH
 from recollect.workspace.effective_settings import resolve_settings
 from recollect.workspace.setting_sources import list_effective_settings
 
-WIDTH = 80
 THEMES: tuple[ThemeName, ...] = get_args(ThemeName)
 
 
@@ -37,7 +37,7 @@ async def run_settings(runner: SessionRunner, arguments: str) -> str:
     for row in rows:
         shown = one_line(format_setting(row.value))
         cells.append([one_line(row.key), shown, origin_label(row, found)])
-    lines = [GAP.join(row).rstrip() for row in align_table(cells, width=WIDTH, stretch=1)]
+    lines = [GAP.join(row).rstrip() for row in align_table(cells, width=ANSWER_WIDTH, stretch=1)]
     if len(rows) == 1:  # whole, however long
         lines = [f"{one_line(rows[0].key)} = {one_line(format_setting(rows[0].value))}"]
         lines.append(f"from: {origin_label(rows[0], found)}")

@@ -14,6 +14,8 @@ import msgspec
 
 from recollect.errors import RecollectError
 
+ANSWER_WIDTH = 74  # columns: 80, less what the screen's margins and its scroll bar take
+
 
 class SlashCommand(msgspec.Struct, frozen=True):
     name: str

@@ -7,6 +7,7 @@ from recollect.display.session_stats import count_session, stats_lines
 from recollect.entries import Entry
 from recollect.errors import BadInput
 from recollect.terminal.session_runner import SessionRunner
+from recollect.terminal.slash_commands import ANSWER_WIDTH
 
 
 async def show_stats(runner: SessionRunner, arguments: str) -> str:
@@ -19,7 +20,7 @@ async def show_stats(runner: SessionRunner, arguments: str) -> str:
     entries: tuple[Entry, ...] = ()
     if view.head is not None:
         entries = await runtime.store.path(runner.session.id, at=view.head)
-    lines = list(stats_lines(count_session(entries, view), runtime.settings))
+    lines = list(stats_lines(count_session(entries, view), runtime.settings, ANSWER_WIDTH))
     return "\n".join(lines).rstrip()
 
 

@@ -19,11 +19,11 @@ from recollect.permissions.command_rules import PermissionMode
 from recollect.runtime.runtime import Runtime
 from recollect.runtime.session_context import memory_sources
 from recollect.terminal.session_runner import SessionRunner
+from recollect.terminal.slash_commands import ANSWER_WIDTH
 from recollect.workspace.memory_files import MemoryFiles, memory_text, read_memory
 from recollect.workspace.memory_writer import own_memory_file, save_fact
 from recollect.workspace.working_folders import add_directories
 
-WIDTH = 80
 MODES: tuple[PermissionMode, ...] = get_args(PermissionMode)
 _MEANINGS: dict[PermissionMode, str] = {
     "plan": "reads only",
@@ -73,7 +73,7 @@ async def _add_memory(runtime: Runtime, text: str) -> str:
 
 
 def _memory_list(found: MemoryFiles) -> Iterator[str]:
-    yield from (GAP.join(row).rstrip() for row in memory_rows(found, WIDTH))
+    yield from (GAP.join(row).rstrip() for row in memory_rows(found, ANSWER_WIDTH))
     yield from (one_line(warning) for warning in found.warnings)
     yield from (one_line(f"not read: {why}") for why in (*found.problems, *found.hidden))
     if not found.files:
