@@ -8,9 +8,8 @@ agent; `--path` works all the same.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from difflib import get_close_matches
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,15 @@ from recollect.cli.isolation_report import isolation_document, isolation_lines
 from recollect.cli.main import BAD_SETTINGS
 from recollect.cli.options import command, json_option
 from recollect.display.display_text import GAP, align_table, one_line
+from recollect.display.settings_report import (
+    SectionNamed,
+    UnknownSetting,
+    change_setting,
+    format_setting,
+    origin_label,
+    select_settings,
+    settings_files,
+)
 from recollect.errors import BadSettings
 from recollect.execution.sandbox import find_isolation
 from recollect.settings import SETTINGS_FILE, Settings, data_directory
@@ -37,12 +45,11 @@ from recollect.settings.settings_listing import list_settings
 from recollect.settings.settings_validation import RENAMED_KEYS
 from recollect.workspace.effective_settings import EffectiveSettings, resolve_settings
 from recollect.workspace.setting_sources import EffectiveSetting, list_effective_settings
-from recollect.workspace.settings_writer import add_to_setting, unset_setting, write_setting
 
 
 def _complete_key(_: click.Context, __: click.Parameter, typed: str) -> list[CompletionItem]:
     rows = list_settings(Settings()).items()
-    return [CompletionItem(key, help=_format_value(v)) for key, v in rows if key.startswith(typed)]
+    return [CompletionItem(key, help=format_setting(v)) for key, v in rows if key.startswith(typed)]
 
 
 @command(
@@ -90,7 +97,7 @@ def config(
         return 0
     try:
         if key is not None and (unset or value is not None):
-            _change(key, value, add=add, project=project)
+            print_note(_change(key, value, add=add, project=project))
             key = RENAMED_KEYS.get(key, key)
         found = resolve_settings(Path.cwd())
     except BadSettings as error:
@@ -113,21 +120,21 @@ def _check_usage(
         raise click.UsageError("--changed and --path only look; leave out VALUE and --unset.")
 
 
-def _change(key: str, value: str | None, *, add: bool, project: bool) -> None:
-    """Change one setting in a file, and say so."""
-    found = resolve_settings(Path.cwd())
-    key = RENAMED_KEYS.get(key, key)
-    if not key.startswith("models."):
-        _select(list_effective_settings(found), key, single=True)
-    if value is None:
-        file = unset_setting(found, key, project=project)
-        print_note(f"removed from {file}" if file else f"{key} was not set there")
-    elif add:
-        file = add_to_setting(found, key, value, project=project)
-        print_note(f"added in {file}" if file else f"{value!r} is in the list already")
-    else:
-        file = write_setting(found, key, value, project=project)
-        print_note(f"set in {file}")
+def _change(key: str, value: str | None, *, add: bool, project: bool) -> str:
+    with _usage_errors():
+        return change_setting(Path.cwd(), key, value, add=add, project=project)
+
+
+@contextmanager
+def _usage_errors() -> Iterator[None]:
+    """An unknown key is wrong usage; so is a section where one setting is meant."""
+    try:
+        yield
+    except UnknownSetting as error:
+        hint = f" Did you mean {error.near!r}?" if error.near else ""
+        raise click.UsageError(f"There is no setting {error.key[:80]!r}.{hint}") from None
+    except SectionNamed as error:
+        raise click.UsageError(f"{error}.") from None
 
 
 def _show(
@@ -138,7 +145,8 @@ def _show(
     changed: bool,
     as_json: bool,
 ) -> None:
-    selected = _select(rows, key)
+    with _usage_errors():
+        selected = select_settings(rows, key)
     shown = [row for row in selected if row.sources or not changed]
     single = len(selected) == 1 and selected[0].key == key
     if as_json:
@@ -147,29 +155,9 @@ def _show(
         print_lines([_shell_value(selected[0].value)])
     else:
         isolation = find_isolation(found.settings.permissions.sandbox)
-        print_lines([*_table(shown, found), *_files(found), *isolation_lines(isolation)])
+        print_lines([*_table(shown, found), *settings_files(found), *isolation_lines(isolation)])
     for line in found.warnings:
         print_note(line)
-
-
-def _select(
-    rows: Sequence[EffectiveSetting], key: str | None, *, single: bool = False
-) -> list[EffectiveSetting]:
-    """The settings of this key or section; `UsageError` if there is none, or `single` is wanted."""
-    if not key:
-        return list(rows)
-    key = key.removeprefix("[").removesuffix("]")
-    selected = [row for row in rows if row.key == key or row.key.startswith(key + ".")]
-    parent = key.rpartition(".")[0]
-    if single and not selected and any(isinstance(r.value, dict) and r.key == parent for r in rows):
-        return []  # a name of its own in a table, such as a header
-    if single and selected and selected[0].key != key:
-        raise click.UsageError(f"{key!r} is a section; name one of its settings.")
-    if not selected:
-        near = get_close_matches(key[:80], [row.key for row in rows], n=1, cutoff=0.5)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise click.UsageError(f"There is no setting {key[:80]!r}.{hint}")
-    return selected
 
 
 def _table(rows: Sequence[EffectiveSetting], found: EffectiveSettings) -> list[str]:
@@ -177,8 +165,8 @@ def _table(rows: Sequence[EffectiveSetting], found: EffectiveSettings) -> list[s
         return []
     cells = [["SETTING", "VALUE", "FROM"]]
     for row in rows:
-        value = one_line(_format_value(row.value))
-        cells.append([one_line(row.key), value, _origin_label(row, found)])
+        value = one_line(format_setting(row.value))
+        cells.append([one_line(row.key), value, origin_label(row, found)])
     head, *body = align_table(cells, width=terminal_width(), stretch=1)
     lines = [paint.dim(GAP.join(head).rstrip())]
     for _, section in groupby(zip(rows, body, strict=True), lambda pair: _section(pair[0])):
@@ -191,32 +179,11 @@ def _section(row: EffectiveSetting) -> str:
     return row.key.partition(".")[0] if "." in row.key or row.key in ("models", "hooks") else ""
 
 
-def _origin_label(row: EffectiveSetting, found: EffectiveSettings) -> str:
-    """Short, because paths are long; `_files` prints the paths."""
-    names = {str(found.user_file): "yours", str(found.project_file): "project"}
-    places = [names[at.file] + (f", line {at.line}" if at.line else "") for at in row.sources]
-    return "; ".join(places) or "default"
-
-
-def _files(found: EffectiveSettings) -> list[str]:
-    note = " (not used: the folder is not trusted)" if found.project_ignored else " (not there)"
-    note = "" if found.project is not None else note
-    mine = "" if found.user_file.exists() else " (not there)"
-    return [
-        f"yours    {one_line(str(found.user_file))}{mine}",
-        f"project  {one_line(str(found.project_file))}{note}",
-    ]
-
-
-def _format_value(value: Any) -> str:
-    return "not set" if value is None else json.dumps(value, ensure_ascii=False)
-
-
 def _shell_value(value: Any) -> str:
     """For a shell: strings without quotes, nothing for an unset value."""
     if value is None:
         return ""
-    return one_line(value if isinstance(value, str) else _format_value(value))
+    return one_line(value if isinstance(value, str) else format_setting(value))
 
 
 def _setting_document(row: EffectiveSetting) -> dict[str, Any]:

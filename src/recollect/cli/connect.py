@@ -21,7 +21,6 @@ import click
 from recollect.cli.console import print_error, print_note, show_status
 from recollect.cli.main import FAILED, INTERRUPTED
 from recollect.cli.options import command
-from recollect.cli.typed_lines import TypedLines
 from recollect.display.display_text import one_line, pluralize, sanitize, truncate
 from recollect.errors import BadInput, CannotOpen, RecollectError
 from recollect.server.listen_address import ListenAddress, parse_address
@@ -34,6 +33,7 @@ from recollect.server.nplt.nplt_client import (
     ConnectionLost,
 )
 from recollect.server.token_files import read_own_token
+from recollect.terminal.typed_lines import TypedLines
 from recollect.text import format_size
 
 PROMPT = "> "

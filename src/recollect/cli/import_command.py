@@ -19,8 +19,9 @@ from recollect.cli.console import (
     show_status,
 )
 from recollect.cli.options import command, json_and_store_options
-from recollect.cli.store_access import abbreviate_home, use_runtime
+from recollect.cli.store_access import use_runtime
 from recollect.display.display_text import one_line, pluralize, sanitize
+from recollect.display.home_paths import abbreviate_home
 from recollect.errors import RecollectError, StoreError, UnknownFormat
 from recollect.runtime.runtime import Runtime
 from recollect.store.store_address import StoreAddress

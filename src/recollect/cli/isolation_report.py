@@ -6,20 +6,17 @@ from __future__ import annotations
 from typing import Any
 
 from recollect.cli.console import paint
-from recollect.display.display_text import one_line
+from recollect.display.isolation_lines import isolation_texts
 from recollect.execution.sandbox import Isolation
 
 
 def isolation_lines(isolation: Isolation) -> list[str]:
     """One line for what is in force, one for what it cannot do, one for the remedy."""
     color = {"bubblewrap": "green", "landlock": "yellow", "none": "red"}[isolation.kind]
-    lines = [f"sandbox  {paint(one_line(isolation.description), fg=color)}"]
+    first, *rest = isolation_texts(isolation)
     if isolation.limitations:
-        lines.append(f"         {paint.dim(one_line('; '.join(isolation.limitations)))}")
-    lines += [
-        f"         {one_line(item)}" for item in (isolation.refusal, isolation.remedy) if item
-    ]
-    return lines
+        rest[0] = paint.dim(rest[0])
+    return [f"sandbox  {paint(first, fg=color)}", *(f"         {line}" for line in rest)]
 
 
 def isolation_document(isolation: Isolation) -> dict[str, Any]:

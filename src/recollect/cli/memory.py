@@ -7,7 +7,6 @@ given.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,22 +22,21 @@ from recollect.cli.console import (
 )
 from recollect.cli.options import command, json_and_store_options
 from recollect.cli.session_choice import find_session
-from recollect.cli.store_access import abbreviate_home, use_store
-from recollect.display.display_text import GAP, align_table, one_line, sanitize
+from recollect.cli.store_access import use_store
+from recollect.display.display_text import GAP, one_line, sanitize
+from recollect.display.home_paths import abbreviate_home
+from recollect.display.memory_report import memory_changes, memory_rows
 from recollect.display.short_ids import shorten_session_id
-from recollect.entries import Message, Text
+from recollect.entries import Message
 from recollect.runtime.session_context import find_folders, memory_sources
 from recollect.store.contract import Store
 from recollect.store.ids import LAST
 from recollect.store.store_address import StoreAddress
-from recollect.text import format_size
 from recollect.workspace.effective_settings import resolve_settings
 from recollect.workspace.memory_files import (
-    MemoryFile,
     MemoryFiles,
     memory_text,
     read_memory,
-    seen_memory,
 )
 from recollect.workspace.memory_writer import own_memory_file, save_fact
 
@@ -115,14 +113,9 @@ def _document(found: MemoryFiles) -> dict[str, Any]:
 
 
 def _table(found: MemoryFiles) -> list[str]:
-    if not found.files:
-        return []
-    rows = [["FILE", "FROM", "SIZE"]]
-    for file in found.files:
-        size = format_size(len(file.text.encode("utf-8", "replace")))
-        rows.append([one_line(abbreviate_home(file.path)), file.origin, size])
-    head, *body = align_table(rows, width=terminal_width(), stretch=0, numbers=(2,))
-    return [paint.dim(GAP.join(head).rstrip()), *(GAP.join(row).rstrip() for row in body)]
+    rows = memory_rows(found, terminal_width())
+    lines = [GAP.join(row).rstrip() for row in rows]
+    return [paint.dim(line) if number == 0 else line for number, line in enumerate(lines)]
 
 
 # --- what changed -------------------------------------------------------------------------------
@@ -136,7 +129,7 @@ def _refresh(found: MemoryFiles, store_file: StoreAddress | None, *, as_json: bo
         return await shorten_session_id(store, session.id), messages
 
     session, messages = use_store(store_file, work)
-    changes = list(_changes(found.files, messages))
+    changes = list(memory_changes(found.files, messages))
     if as_json:
         rows = [{"change": change, "path": path} for change, path in changes]
         print_json({"session": session, "changes": rows})
@@ -146,19 +139,3 @@ def _refresh(found: MemoryFiles, store_file: StoreAddress | None, *, as_json: bo
         print_note(f"session {session} is told at its next prompt")
     else:
         print_note(f"nothing has changed since session {session} was told")
-
-
-def _changes(files: Sequence[MemoryFile], messages: list[Message]) -> Iterator[tuple[str, str]]:
-    """Each file that differs from what these messages have said of it, and how."""
-    parts = (part for message in messages for part in message.parts)
-    told = "\n".join(part.text for part in parts if isinstance(part, Text))
-    seen = {path for path, digest in seen_memory(messages).items() if digest is not None}
-    for file in files:
-        if file.path not in seen:
-            yield "new", file.path
-        elif memory_text([file]) not in told:
-            yield "changed", file.path
-    for path in sorted(seen - {file.path for file in files}):
-        # files of folders that a tool touched are not read at the start
-        if not Path(path).exists():
-            yield "removed", path

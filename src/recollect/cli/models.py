@@ -10,7 +10,6 @@ import asyncio
 import importlib.util
 
 import click
-import msgspec
 
 from recollect.cli.console import (
     download_progress,
@@ -23,6 +22,7 @@ from recollect.cli.console import (
 )
 from recollect.cli.options import command, json_option
 from recollect.display.display_text import GAP, align_table, format_value, one_line
+from recollect.display.model_report import key_label, listed_models, model_document, thinking_label
 from recollect.errors import NotFound
 from recollect.models.embedded_model import ENGINE, EngineMissing
 from recollect.models.embedded_weights import (
@@ -31,9 +31,8 @@ from recollect.models.embedded_weights import (
     find_embedded_model,
     has_weights,
 )
-from recollect.models.local_servers import find_local_servers
-from recollect.models.readiness import can_start, is_ready
-from recollect.models.resolve import ResolvedModel, default_model_name, known_models, look_up_model
+from recollect.models.readiness import is_ready
+from recollect.models.resolve import ResolvedModel, default_model_name, look_up_model
 from recollect.models.weights_download import ensure_weights, remove_weights
 from recollect.settings import SETTINGS_FILE, Settings, data_directory, load_settings
 
@@ -72,9 +71,9 @@ def models(*, words: tuple[str, ...], local: bool, as_json: bool) -> None:
 def _show(name: str, *, local: bool, as_json: bool) -> None:
     settings = load_settings()
     default = look_up_model(default_model_name(settings), settings)
-    found = [look_up_model(name, settings)] if name else _listed_models(settings, local=local)
+    found = [look_up_model(name, settings)] if name else listed_models(settings, local=local)
     if as_json:
-        documents = [_model_document(model, default) for model in found]
+        documents = [model_document(model, default) for model in found]
         print_json(documents[0] if name else documents)
     elif name:
         print_lines(_model_lines(found[0], default))
@@ -82,15 +81,6 @@ def _show(name: str, *, local: bool, as_json: bool) -> None:
         print_note("no model server answers on this machine; start Ollama, LM Studio or vLLM")
     else:
         print_lines(_table_lines(found, default, settings))
-
-
-def _listed_models(settings: Settings, *, local: bool) -> list[ResolvedModel]:
-    """The known models after those of the servers on this machine."""
-    running = [name for server in find_local_servers() for name in server.models]
-    models = {name: look_up_model(name, settings) for name in running}
-    if not local:
-        models |= {model.name: model for model in known_models(settings)}
-    return list(models.values())
 
 
 # --- the embedded models -------------------------------------------------------------------------
@@ -167,10 +157,10 @@ def _table_lines(
                 model.endpoint.wire,
                 f"{profile.window:,}",
                 profile.tools,
-                _thinking_label(model),
+                thinking_label(model),
                 f"{price.input:g}" if price else "",
                 f"{price.output:g}" if price else "",
-                one_line(_key_label(model)),
+                one_line(key_label(model)),
             ]
         )
     head, *body = align_table(rows, width=terminal_width(), stretch=8, numbers=(3, 6, 7))
@@ -190,42 +180,6 @@ def _table_lines(
 
 
 def _model_lines(model: ResolvedModel, default: ResolvedModel) -> list[str]:
-    document = _model_document(model, default)
+    document = model_document(model, default)
     width = max(map(len, document))
     return [f"{key:<{width}}  {format_value(value)}" for key, value in document.items()]
-
-
-def _model_document(model: ResolvedModel, default: ResolvedModel) -> dict[str, object]:
-    profile, endpoint = model.profile, model.endpoint
-    generation = msgspec.to_builtins(model.generation)
-    return {
-        "name": model.name,
-        "asked_as": model.wire_name,
-        "endpoint": endpoint.name,
-        "format": endpoint.wire,
-        "url": endpoint.url or "started on this machine on first use",
-        "window": profile.window,
-        "output": profile.output,
-        "tools": profile.tools,
-        "thinks": _thinking_label(model),
-        "media": list(profile.media),
-        "price": None if profile.price is None else msgspec.to_builtins(profile.price),
-        "generation": {k: v for k, v in generation.items() if v not in (None, "", [])},
-        "key": _key_label(model),
-        "ready": is_ready(model),
-        "default": model.name == default.name,
-    }
-
-
-def _thinking_label(model: ResolvedModel) -> str:
-    return {"": "no", "field": "yes", "text": "in text"}[model.profile.thinks]
-
-
-def _key_label(model: ResolvedModel) -> str:
-    if not can_start(model):
-        return "not downloaded"
-    if not model.endpoint.keys:
-        return "none needed"
-    if model.key is not None:
-        return f"in {model.variable}"
-    return f"not set: {' or '.join(model.endpoint.keys)}"

@@ -6,27 +6,26 @@ asked for by itself; what was shown is what is trusted. A "no" also takes back a
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator
-from operator import attrgetter
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import click
-import msgspec
 
 from recollect.cli.console import print_json, print_lines, print_note
 from recollect.cli.options import command, json_option
 from recollect.display.display_text import sanitize
+from recollect.display.trust_report import (
+    show_untrusted_hooks,
+    show_untrusted_memory,
+    show_untrusted_settings,
+)
 from recollect.errors import BadInput, BadSettings
-from recollect.settings import HookCommand
 from recollect.workspace.effective_settings import (
-    EffectiveSettings,
     default_settings,
     project_root,
     read_untrusted,
 )
-from recollect.workspace.hook_approval import digest_hooks, find_hook_files
-from recollect.workspace.memory_files import MemorySources, read_memory
+from recollect.workspace.hook_approval import digest_hooks
 from recollect.workspace.trusted_folders import (
     TRUST_PARTS,
     FolderTrust,
@@ -38,7 +37,6 @@ from recollect.workspace.trusted_folders import (
 )
 from recollect.workspace.untrusted_text import one_line
 
-_WHOLE = 8_000  # characters: more than a command or a value can have
 _HOOKS: tuple[TrustPart, ...] = ("hooks",)
 _NOW = " (until now: yes)"
 _LABELS = ("trusted", "not trusted")
@@ -130,19 +128,19 @@ class _TrustSteps:
         answers = self.answers
         parts = self._chosen or TRUST_PARTS
         if "memory" in parts:
-            _print_exactly(_show_memory(self._place, self._found))
+            _print_exactly(show_untrusted_memory(self._place, self._found))
             answers["memory"] = self._decide("memory")
         if self._problem:
             print_note(f"Its settings and hooks cannot be trusted: {self._problem}")
             return
         if "settings" in parts:
-            _print_exactly(_show_settings(self._found))
+            _print_exactly(show_untrusted_settings(self._found))
             answers["settings"] = self._decide("settings")
         hooks = self._found.unapproved_hooks if self._found.root == self._place else ()
         if "hooks" in parts and hooks:
             # before they are shown: what changes while the user reads is not approved
             digest = digest_hooks(hooks, self._found.root)
-            _print_exactly(_show_hooks(hooks, self._found.root))
+            _print_exactly(show_untrusted_hooks(hooks, self._found.root))
             known = load_trust().approves(self._found.root, digest)
             answers["hooks"] = self._ask(f"Let these hooks run?{_NOW if known else ''}")
             if answers["hooks"]:
@@ -176,64 +174,6 @@ def _print_exactly(lines: Iterable[str]) -> None:
     """Not `print_note`, which masks what looks like a credential: a command could hide there."""
     for line in lines:
         click.echo(sanitize(line), err=True)
-
-
-def _show_memory(place: Path, found: EffectiveSettings) -> Iterator[str]:
-    names = tuple(name for name in found.settings.agent.memory_files if "/" not in name)
-    sources = MemorySources(
-        cwd=place,
-        root=place,
-        home=found.user_file.parent,
-        trusted=lambda _: True,
-        names=names,
-        import_style=found.settings.agent.memory_imports,
-        has_own=False,
-    )
-    known = read_memory(sources)
-    yield f"Memory: files that a model is given as your words, in {one_line(str(place))} and below"
-    for file in known.files:
-        size = len(file.text.encode("utf-8", "replace"))
-        yield f"  {one_line(_short(Path(file.path), place), _WHOLE)}  {size:,} bytes"
-    yield from (f"  not read: {problem}" for problem in known.problems)
-    yield "  (later ones too)" if known.files else "  none yet; later ones are read"
-
-
-def _show_settings(found: EffectiveSettings) -> Iterator[str]:
-    yield "Settings: a project's can only be stricter than yours"
-    project = found.project
-    keys = [key for key in project.lines if key != "hooks"] if project else []
-    for key in keys:
-        assert project is not None
-        value, own = (_value(each, key) for each in (project.settings, found.user.settings))
-        effect = f"yours: {own}" if key in found.project_keys else "no effect"
-        yield f"  {one_line(key)} = {one_line(value, _WHOLE)}  ({effect})"
-    yield from (f"  {one_line(warning, _WHOLE)}" for warning in found.warnings if _is_ours(warning))
-    if not keys:
-        yield "  none yet; later ones are used"
-
-
-def _is_ours(warning: str) -> bool:
-    return "`recollect trust" not in warning  # they ask for what is being done
-
-
-def _value(settings: object, key: str) -> str:
-    value = msgspec.to_builtins(attrgetter(key)(settings))
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _show_hooks(hooks: tuple[HookCommand, ...], root: Path) -> Iterator[str]:
-    yield "Hooks: commands that start by themselves, with your rights and outside the sandbox"
-    for hook in hooks:
-        yield f"  {hook.event}: {one_line(hook.command, _WHOLE)}"
-        yield f"    ends after {hook.timeout:g} seconds"
-        if hook.env:
-            yield f"    gets these variables of yours: {one_line(', '.join(hook.env), _WHOLE)}"
-        for file in find_hook_files(hook.words, root):
-            yield f"    runs {one_line(file.path, _WHOLE)}  {file.size:,} bytes: read it first"
-
-
-def _short(path: Path, place: Path) -> str:
-    return str(path.relative_to(place)) if path.is_relative_to(place) else str(path)
 
 
 # --- results -----------------------------------------------------------------------------------

@@ -9,12 +9,16 @@ from recollect.errors import UnknownModel
 from recollect.models.resolve import ResolvedModel, default_model_name, look_up_model
 from recollect.profiles import WireName, find_endpoint, find_profile
 from recollect.provider_messages import latest_model
+from recollect.runtime.session_model import session_model
 from recollect.settings import Settings
 
 
 def next_model(settings: Settings, entries: Iterable[Entry], named: str = "") -> ResolvedModel:
-    """The model that the user names; else the default one, unless it is too small for the agent;
-    else the known one that replied last. A model that nobody knows has a guessed profile."""
+    """The model that the user names, for one call or for the session; else the default one, unless
+    it is too small for the agent; else the known one that replied last. A model that nobody knows
+    has a guessed profile."""
+    entries = tuple(entries)
+    named = named or session_model(entries)
     default = _find_model(named or default_model_name(settings), settings)
     if named or default.profile.agentic:
         return default

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
@@ -108,6 +108,28 @@ def build_permission_check(
         return verdict.reason
 
     return check
+
+
+class ToolPermission(msgspec.Struct, frozen=True):
+    """Whether a tool's calls need the user, as far as the settings alone decide."""
+
+    answer: Literal["runs", "asks", "refused", "by command"]
+    reason: str = ""
+
+
+def tool_permission(effective: EffectiveSettings, tool: Tool) -> ToolPermission:
+    """What becomes of a tool's calls where the user can be asked."""
+    if tool.effect == "read" or tool.name in _ALWAYS_ALLOWED:
+        return ToolPermission("runs")
+    if tool.name == SHELL_TOOL:
+        return ToolPermission("by command", "its rules and the mode decide on each command")
+    if tool.name == MEMORY_TOOL:
+        verdict = _judge_memory(effective, interactive=True)
+    else:
+        verdict = _judge_change(tool.name, effective.settings.permissions.mode, interactive=True)
+    if not verdict.reason:
+        return ToolPermission("runs")
+    return ToolPermission("asks" if verdict.may_ask else "refused", verdict.reason)
 
 
 def _judge_change(tool: str, mode: PermissionMode, *, interactive: bool) -> _Verdict:

@@ -34,6 +34,7 @@ from recollect.models.open_model import open_model
 from recollect.models.resolve import ResolvedModel
 from recollect.runtime.coding_agent import LazyCommands, Workspace, build_agent, build_hooks
 from recollect.runtime.permission_policy import PermissionDenial
+from recollect.runtime.session_model import keep_session_model, session_model
 from recollect.session import Session
 from recollect.settings import Settings
 from recollect.store.ids import new_id, now
@@ -164,6 +165,10 @@ class ActiveSession:
             else:
                 message = prompt
             self.denials = []  # also those with a model that is down then
+            if not options.model:
+                chosen = session_model(self.session.view().entries)
+                options = msgspec.structs.replace(options, model=chosen)
+            before = self.session.view()
             choice = await _choose_models(self, options)
             while True:
                 try:
@@ -173,6 +178,7 @@ class ActiveSession:
                         async for event in events:
                             run.observe(event)
                             yield event
+                    await keep_session_model(self.session, before)
                     yield run.result()
                     return
                 except ModelError as error:

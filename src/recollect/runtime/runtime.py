@@ -9,7 +9,7 @@ the settings in force. `prepare` shows that request without sending it.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from copy import copy
 from functools import cached_property
@@ -51,6 +51,7 @@ from recollect.runtime.prompt_run import (
     activate_session,
 )
 from recollect.runtime.session_context import find_folders, memory_sources
+from recollect.runtime.session_model import keep_session_model
 from recollect.session import Session, open_session
 from recollect.settings import Settings
 from recollect.store.contract import Project, SessionInfo, Store
@@ -58,6 +59,7 @@ from recollect.store.ids import LAST
 from recollect.store.open_store import open_store
 from recollect.store.store_address import default_address
 from recollect.text import one_line
+from recollect.tools.tool import Tool
 from recollect.transcripts.find_session import find_session, refuse_trashed
 from recollect.transcripts.import_result import ImportProgress, ImportResult
 from recollect.view.curation import CurationPolicy
@@ -247,9 +249,12 @@ class Runtime:
         return called.encode(view, options), called.options(options)
 
     def declared_tools(self, model: ResolvedModel) -> tuple[Declaration, ...]:
+        """The tools that the agent has with this model, as it is sent them."""
+        return tuple(tool.declaration for tool in self.tools(model))
+
+    def tools(self, model: ResolvedModel) -> Sequence[Tool]:
         """The tools that the agent has with this model."""
-        agent = self._agent(HttpModel(model, self.settings.transport), DEFAULT_OPTIONS)
-        return tuple(tool.declaration for tool in agent.tools)
+        return self._agent(HttpModel(model, self.settings.transport), DEFAULT_OPTIONS).tools
 
     def budget(self, model: ResolvedModel) -> Budget:
         """How much of a request to this model may be used, tools included."""
@@ -296,7 +301,10 @@ class Runtime:
             if target is not None:
                 budget = budget.with_target(target)
             session = session.scratch() if preview else session
-            return await fitter.compact(session, budget, "manual", instructions, on_round)
+            before = session.view()
+            proposal = await fitter.compact(session, budget, "manual", instructions, on_round)
+            await keep_session_model(session, before)
+            return proposal
 
     def _open_resolved(self, model: ResolvedModel, *, start: bool) -> HttpModel:
         """A model that was resolved; if it runs in a server of ours, one that does `start`, where

@@ -22,6 +22,7 @@ TokensOrZero: TypeAlias = Annotated[int, Meta(ge=0, le=100_000_000)]
 Dollars: TypeAlias = Annotated[float, Meta(ge=0, le=1_000_000)]
 KeepCount: TypeAlias = Annotated[int, Meta(ge=1, le=10_000)]
 ShortName: TypeAlias = Annotated[str, Meta(min_length=1, max_length=200)]
+ThemeName: TypeAlias = Literal["auto", "light", "dark"]
 ShortNames: TypeAlias = Annotated[tuple[ShortName, ...], Meta(max_length=20)]
 
 
@@ -201,6 +202,13 @@ class TransportSettings(_Section, frozen=True):
     """sent with every request"""
 
 
+class TerminalSettings(_Section, frozen=True):
+    """`[terminal]`: how the terminal program looks."""
+
+    theme: ThemeName = "auto"
+    """`light`, `dark`, or what the terminal's background asks for (`auto`)"""
+
+
 class CustomModel(_Section, frozen=True):
     """`[models.NAME]`: a model of your own. Known models of that name give what is not set."""
 
@@ -288,6 +296,7 @@ class Settings(_Section, frozen=True):
     generation: GenerationDefaults = GenerationDefaults()
     routing: RoutingSettings = RoutingSettings()
     transport: TransportSettings = TransportSettings()
+    terminal: TerminalSettings = TerminalSettings()
     models: dict[str, CustomModel] = {}
     hooks: Annotated[tuple[HookCommand, ...], Meta(max_length=50)] = ()
 

@@ -20,7 +20,7 @@ from recollect.terminal.event_feed import EventFeed
 from recollect.terminal.prompt_input import PromptInput
 from recollect.terminal.session_runner import SessionRunner
 from recollect.terminal.session_status import read_status
-from recollect.terminal.slash_commands import find_command, parse_command
+from recollect.terminal.slash_commands import find_builtin, parse_command
 from recollect.terminal.status_line import StatusLine
 from recollect.terminal.terminal_events import (
     ApprovalAsked,
@@ -121,9 +121,9 @@ class ChatScreen(Screen[None]):
     async def _run_command(self, name: str, arguments: str) -> None:
         answer = ""
         try:
-            command = find_command(name)
-            if not await self._show_screen(command.name, arguments):
-                answer = await run_command(self.runner, command.name, arguments)
+            builtin = find_builtin(name)
+            if builtin is None or not await self._show_screen(builtin.name, arguments):
+                answer = await run_command(self.runner, name, arguments)
         except RecollectError as error:
             self.show_event(NoticeGiven(str(error), "error"))
             return

@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
+from recollect.terminal.command_help import show_help
 from recollect.terminal.history_commands import (
     fork_session,
     print_tree,
     rename_session,
     rewind_in_text,
 )
+from recollect.terminal.init_command import run_init
+from recollect.terminal.model_commands import run_model, show_tools
 from recollect.terminal.session_runner import SessionRunner
-from recollect.terminal.slash_commands import COMMANDS, find_command
+from recollect.terminal.settings_commands import run_settings, run_theme
+from recollect.terminal.slash_commands import find_command
+from recollect.terminal.stats_commands import copy_reply, show_stats
+from recollect.terminal.trust_commands import run_trust, show_hooks
+from recollect.terminal.user_command_table import send_user_command
+from recollect.terminal.workspace_commands import run_directory, run_memory, run_permissions
 
 TextCommand: TypeAlias = Callable[[SessionRunner, str], Awaitable[str]]
-
-
-async def _help(runner: SessionRunner, arguments: str) -> str:
-    del runner, arguments
-    rows = [f"/{one.name} {one.arguments}".rstrip().ljust(34) + one.help for one in COMMANDS]
-    return "\n".join(rows)
 
 
 async def _new(runner: SessionRunner, arguments: str) -> str:
@@ -36,18 +38,32 @@ async def _quit(runner: SessionRunner, arguments: str) -> str:
 
 
 TEXT_COMMANDS: dict[str, TextCommand] = {
-    "help": _help,
-    "new": _new,
-    "quit": _quit,
     "rename": rename_session,
     "fork": fork_session,
     "rewind": rewind_in_text,
     "tree": print_tree,
+    "help": show_help,
+    "new": _new,
+    "memory": run_memory,
+    "directory": run_directory,
+    "model": run_model,
+    "tools": show_tools,
+    "permissions": run_permissions,
+    "trust": run_trust,
+    "hooks": show_hooks,
+    "stats": show_stats,
+    "copy": copy_reply,
+    "init": run_init,
+    "theme": run_theme,
+    "settings": run_settings,
+    "quit": _quit,
 }
 
 
 async def run_command(runner: SessionRunner, name: str, arguments: str) -> str:
     """What to tell the user; empty: what happens is shown otherwise."""
+    if await send_user_command(runner, name, arguments):
+        return ""
     command = find_command(name)
     work = TEXT_COMMANDS.get(command.name)
     if work is None:

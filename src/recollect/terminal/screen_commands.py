@@ -12,6 +12,8 @@ from textual.worker import Worker
 from recollect.terminal.history_commands import fork_session, rename_session, rewind_in_text
 from recollect.terminal.rewind_screen import RewindScreen
 from recollect.terminal.rewind_steps import RewindDone
+from recollect.terminal.settings_commands import run_theme
+from recollect.terminal.stats_commands import copy_reply
 from recollect.terminal.terminal_events import NoticeGiven
 from recollect.terminal.tree_screen import TreeScreen
 
@@ -70,9 +72,22 @@ def _is_loading(worker: Worker[object]) -> bool:
     return worker.group == "load" and not worker.is_finished
 
 
+async def _copy(app: TerminalApp, arguments: str) -> None:
+    text = await copy_reply(app.runner, arguments)
+    app.copy_to_clipboard(text)
+    app.chat.show_event(NoticeGiven(f"copied {len(text):,} characters", "info"))
+
+
+async def _theme(app: TerminalApp, arguments: str) -> None:
+    app.chat.show_event(NoticeGiven(await run_theme(app.runner, arguments), "info"))
+    app.apply_theme()
+
+
 SCREEN_COMMANDS: dict[str, ScreenCommand] = {
+    "copy": _copy,
     "fork": _fork,
     "rename": _rename,
     "rewind": _rewind,
+    "theme": _theme,
     "tree": _tree,
 }

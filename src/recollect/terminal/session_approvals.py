@@ -19,6 +19,11 @@ class SessionApprovals:
         self._rules: set[str] = set()
         self._tools: set[str] = set()  # those whose calls have no rules, such as write_file
 
+    @property
+    def approved(self) -> tuple[str, ...]:
+        """The rules and tools that need no question in this program."""
+        return (*sorted(self._rules), *sorted(self._tools))
+
     def covers(self, request: ApprovalRequest) -> bool:
         """Whether an earlier answer holds for this call."""
         if request.rules:

@@ -23,8 +23,10 @@ from recollect.errors import RecollectError
 from recollect.runtime.permission_policy import ApprovalRequest
 from recollect.runtime.prompt_run import ActiveSession, RunOptions, RunResult, SessionOrigin
 from recollect.runtime.runtime import Door, Overrides, Runtime, open_runtime
+from recollect.runtime.session_model import model_choice
 from recollect.session import Session
 from recollect.terminal.session_approvals import SessionApprovals
+from recollect.terminal.shown_proposals import ShownProposals
 from recollect.terminal.terminal_events import (
     ApprovalAnswer,
     ApprovalAsked,
@@ -81,11 +83,13 @@ class SessionRunner:
         self._opened = asyncio.Event()  # there is a runtime, or there never will be
         self.approvals = SessionApprovals()
         self.usage = Usage()  # of the prompts that ran here
+        self.shown = ShownProposals()
         self._waiting: deque[QueuedPrompt] = deque()
+        self._ends: dict[int, asyncio.Future[bool]] = {}  # of prompts that somebody waits for
         self._wanted: _Wanted | None = _Wanted(options.session, options.fork)
         self._turn: asyncio.Task[None] | None = None
         self._news = asyncio.Event()
-        self._closing = False
+        self._closing = self._started_unrestricted = False
         self._number = 0
         self._lock = asyncio.Lock()  # edits, and the prompts, follow each other
 
@@ -96,8 +100,17 @@ class SessionRunner:
         return self._turn is not None
 
     @property
+    def closing(self) -> bool:
+        return self._closing
+
+    @property
     def waiting(self) -> tuple[QueuedPrompt, ...]:
         return tuple(self._waiting)
+
+    @property
+    def may_be_unrestricted(self) -> bool:
+        """Whether the program was started without a sandbox, by an option or by the settings."""
+        return self._started_unrestricted
 
     @property
     def runtime(self) -> Runtime:
@@ -111,19 +124,28 @@ class SessionRunner:
             raise RecollectError("the store could not be opened")
         return self._runtime
 
-    def send(self, text: str, attachments: tuple[str, ...] = ()) -> QueuedPrompt:
+    def send(
+        self, text: str, attachments: tuple[str, ...] = (), *, model: str = ""
+    ) -> QueuedPrompt:
         """Queue a prompt; it runs at once if nothing else does."""
         self._number += 1
-        prompt = QueuedPrompt(text, attachments, self._number)
+        prompt = QueuedPrompt(text, attachments, self._number, model)
         self._waiting.append(prompt)
         self._changed()
         return prompt
+
+    async def wait_for_end(self, prompt: QueuedPrompt) -> bool:
+        """Until this prompt is over; whether it ran to its end."""
+        if self._closing:
+            return False
+        return await self._ends.setdefault(prompt.number, asyncio.Future())
 
     def take_back(self, number: int) -> QueuedPrompt | None:
         """Take a prompt out of the queue, to edit it."""
         found = next((one for one in self._waiting if one.number == number), None)
         if found is not None:
             self._waiting.remove(found)
+            self._end(found, completed=False)
             self._changed()
         return found
 
@@ -151,6 +173,21 @@ class SessionRunner:
             self.notify(SessionReloaded(self.session, what))
         return result
 
+    async def choose_model(self, name: str) -> None:
+        """The model of this session's prompts from the next one on, kept in its log; empty: the
+        settings'. A session that is not stored yet gets it with its first prompt."""
+        if self.session is None:
+            self.run_options = msgspec.structs.replace(self.run_options, model=name)
+            return
+        await self.edit(lambda session: session.append(model_choice(name)), "change the model")
+        self.run_options = msgspec.structs.replace(self.run_options, model="")
+
+    async def _keep_model(self, session: Session) -> None:
+        chosen = self.run_options.model
+        if chosen and chosen != self.options.run.model:
+            await session.append(model_choice(chosen))
+            self.run_options = msgspec.structs.replace(self.run_options, model="")
+
     async def reconfigure(self, overrides: Overrides) -> None:
         """Other permissions or folders from the next prompt on; settings are read again."""
         runtime = self.runtime.reconfigured(overrides)
@@ -161,6 +198,8 @@ class SessionRunner:
 
     def close(self) -> None:
         self._closing = True
+        for waiting in self._ends.values():
+            waiting.cancel()
         self.interrupt()
         self._news.set()
 
@@ -178,6 +217,8 @@ class SessionRunner:
                 Path.cwd(), self.options.store, door=door, overrides=self.overrides
             ) as runtime:
                 self._runtime = runtime
+                mode = runtime.settings.permissions.mode
+                self._started_unrestricted = mode == "unrestricted"
                 self._opened.set()
                 while not self._closing:
                     await self._serve_session()
@@ -194,6 +235,8 @@ class SessionRunner:
             session, origin = found
             async with self.runtime.activate(session, origin) as active:
                 self.session, self.active = session, active
+                if origin == "new":
+                    await self._keep_model(session)
                 self.notify(SessionOpened(session, origin))
                 await self._serve_prompts(active)
         except RecollectError as error:
@@ -222,8 +265,8 @@ class SessionRunner:
                     await self._wait()
                     continue
                 prompt = self._waiting.popleft()
-                self.notify(QueueChanged(self.waiting))
                 self._turn = asyncio.create_task(self._run_prompt(active, prompt))
+                self.notify(QueueChanged(self.waiting))  # `busy` already: there is no gap
                 with suppress(asyncio.CancelledError):
                     await self._turn
                 self._turn = None
@@ -237,7 +280,8 @@ class SessionRunner:
     async def _run_prompt(self, active: ActiveSession, prompt: QueuedPrompt) -> None:
         self.notify(PromptStarted(prompt))
         attachments = tuple(map(Path, prompt.attachments))
-        options = msgspec.structs.replace(self.run_options, attachments=attachments)
+        model = prompt.model or self.run_options.model
+        options = msgspec.structs.replace(self.run_options, attachments=attachments, model=model)
         try:
             async with self._lock, aclosing(active.stream(prompt.text, options)) as events:
                 async for event in events:
@@ -246,11 +290,18 @@ class SessionRunner:
                     self.notify(event)
         except asyncio.CancelledError:
             self.notify(PromptEnded(prompt, interrupted=True))
+            self._end(prompt, completed=False)
             raise
         except RecollectError as error:
             self.notify(PromptEnded(prompt, error=str(error)))
+            self._end(prompt, completed=False)
         else:
             self.notify(PromptEnded(prompt))
+            self._end(prompt, completed=True)
+
+    def _end(self, prompt: QueuedPrompt, *, completed: bool) -> None:
+        if (waiting := self._ends.pop(prompt.number, None)) is not None and not waiting.done():
+            waiting.set_result(completed)
 
     async def _follow(self, active: ActiveSession) -> None:
         """Show what another program appends to the session while nothing runs here."""
@@ -280,6 +331,7 @@ class SessionRunner:
         """Prompts that can be sent nowhere are given back by the notice."""
         for prompt in self._waiting:
             self.notify(PromptEnded(prompt, error="not sent"))
+            self._end(prompt, completed=False)
         self._waiting.clear()
         self.notify(QueueChanged(()))
 

@@ -7,11 +7,14 @@ own for some.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from difflib import get_close_matches
 
 import msgspec
 
 from recollect.errors import RecollectError
+
+ANSWER_WIDTH = 74  # columns: 80, less what the screen's margins and its scroll bar take
 
 
 class SlashCommand(msgspec.Struct, frozen=True):
@@ -22,7 +25,7 @@ class SlashCommand(msgspec.Struct, frozen=True):
 
 
 COMMANDS = (
-    SlashCommand("help", "what can be typed here, and all keys"),
+    SlashCommand("help", "what can be typed here, and all keys", "[COMMAND]"),
     SlashCommand("new", "begin a new session; this one is kept", aliases=("clear",)),
     SlashCommand("resume", "go to another session", "[ID]", ("sessions", "chat")),
     SlashCommand("rename", "give this session another title", "TITLE"),
@@ -41,17 +44,21 @@ COMMANDS = (
     SlashCommand("recall", "show all of an entry", "ENTRY"),
     SlashCommand("search", "find entries by their words", "WORDS"),
     SlashCommand("memory", "what every session here is told", "show|list|add TEXT|refresh"),
-    SlashCommand("directory", "the folders to work in", "show|add DIR"),
+    SlashCommand("directory", "the folders to work in", "show|add DIR", ("dir",)),
     SlashCommand("model", "which model answers", "[NAME]"),
     SlashCommand("tools", "what the model may call"),
     SlashCommand("permissions", "what may run without a question", "[MODE]"),
-    SlashCommand("trust", "whether this folder's memory, settings and hooks count"),
+    SlashCommand(
+        "trust",
+        "whether this folder's memory, settings and hooks count",
+        "[memory|settings|hooks|all]",
+    ),
     SlashCommand("hooks", "what runs at which event"),
     SlashCommand("stats", "tokens, cost and time of this session", aliases=("cost",)),
     SlashCommand("export", "write this session as a file", "[FILE]"),
     SlashCommand("import", "read another program's session file", "FILE"),
-    SlashCommand("copy", "copy the last answer", ""),
-    SlashCommand("init", "let the model write AGENTS.md"),
+    SlashCommand("copy", "copy the last answer, or a code block of it", "[N]"),
+    SlashCommand("init", "let the model draft AGENTS.md, which you write", "[write]"),
     SlashCommand("theme", "other colours", "[NAME]"),
     SlashCommand("settings", "every setting and where it comes from", "[KEY [VALUE]]"),
     SlashCommand("quit", "leave; the command to come back is printed", aliases=("exit",)),
@@ -71,16 +78,27 @@ def parse_command(text: str) -> tuple[str, str] | None:
     as `/etc/hosts` and a line that begins with two slashes are prompts."""
     if not text.startswith("/") or text.startswith("//"):
         return None
-    name, _, rest = text[1:].partition(" ")
-    if "/" in name or not name:
+    name, *rest = text[1:].split(None, 1) or [""]
+    if "/" in name or not text.startswith(f"/{name}") or not name:
         return None
-    return name.lower(), rest.strip()
+    return name.lower(), rest[0].strip() if rest else ""
 
 
-def find_command(name: str) -> SlashCommand:
-    """The command with this name or alias; an unknown one suggests the nearest."""
+def find_builtin(name: str) -> SlashCommand | None:
+    """The program's own command with this name; None: it may be one of the user's."""
+    return _BY_NAME.get(name)
+
+
+def find_command(name: str, others: Iterable[str] = ()) -> SlashCommand:
+    """The command with this name or alias; an unknown one suggests the nearest, also of `others`,
+    which are the user's."""
     found = _BY_NAME.get(name)
     if found is None:
-        near = get_close_matches(name, _BY_NAME, n=1, cutoff=0.5)
+        near = get_close_matches(name, (*_BY_NAME, *others), n=1, cutoff=0.5)
         raise UnknownCommand(name, near[0] if near else "")
     return found
+
+
+def builtin_names() -> tuple[str, ...]:
+    """Every name and alias, which no command of the user's can have."""
+    return tuple(_BY_NAME)

@@ -5,6 +5,9 @@ A screen parses keys, asks for approval and shows events; `SessionRunner` does t
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
+
 from textual.app import App
 
 from recollect.errors import RecollectError
@@ -12,6 +15,7 @@ from recollect.terminal.chat_screen import ChatScreen
 from recollect.terminal.screen_commands import SCREEN_COMMANDS
 from recollect.terminal.session_runner import SessionRunner, StartOptions
 from recollect.terminal.terminal_events import TerminalEvent
+from recollect.terminal.theme_choice import choose_theme
 
 
 class TerminalApp(App[int]):
@@ -27,6 +31,7 @@ class TerminalApp(App[int]):
     async def on_mount(self) -> None:
         await self.push_screen(self.chat)
         self.run_worker(self._serve(), name="session", exit_on_error=True)
+        self.run_worker(self._follow_settings(), name="theme")
 
     async def _serve(self) -> None:
         try:
@@ -42,6 +47,15 @@ class TerminalApp(App[int]):
             return False
         await SCREEN_COMMANDS[name](self, arguments)
         return True
+
+    def apply_theme(self) -> None:
+        """The colours that the settings name, as soon as they are read."""
+        self.theme = choose_theme(self.runner.runtime.settings.terminal.theme, os.environ)
+
+    async def _follow_settings(self) -> None:
+        with suppress(RecollectError):  # `_serve` ends with it
+            await self.runner.opened()
+            self.apply_theme()
 
     def _told(self, event: TerminalEvent) -> None:
         self.chat.show_event(event)

@@ -18,6 +18,7 @@ class QueuedPrompt(msgspec.Struct, frozen=True):
     text: str
     attachments: tuple[str, ...] = ()  # paths
     number: int = 0  # which tells it from the others
+    model: str = ""  # that answers this one alone
 
 
 class SessionOpened(msgspec.Struct, frozen=True):

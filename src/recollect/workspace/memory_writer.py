@@ -77,11 +77,29 @@ def save_fact(path: Path, fact: str) -> SavedFact:
     return SavedFact(path, _fact_line(fact), planned.difference)
 
 
-def write_fact(planned: PlannedMemory) -> None:
-    """Write the planned change, if the file has not changed since."""
+def plan_text(path: Path, text: str) -> PlannedMemory:
+    """What putting this text in the place of the file would change; `BadInput` if it cannot be a
+    memory file."""
+    real, before = _read_current(path)
+    after = strip_invisible(text).encode()
+    if not after.strip():
+        raise BadInput(f"there is no text for {one_line(str(path))}; nothing was written")
+    if len(after) > MAX_FILE:
+        raise BadInput(
+            f"{one_line(str(path))} would have {len(after):,} bytes, and sessions read at most "
+            f"{MAX_FILE:,}; ask for a shorter one"
+        )
+    longest = max(map(len, after.decode().splitlines()))
+    if longest > MAX_FACT:  # the difference would not show all of it
+        raise BadInput(f"a line has {longest:,} characters, the limit is {MAX_FACT:,}; break it")
+    return PlannedMemory(real, before, after, _diff(path.name, before or b"", after))
+
+
+def write_fact(planned: PlannedMemory, *, mode: int | None = None) -> None:
+    """Write the planned change, if the file has not changed since; `mode` is a new file's."""
     if _read_current(planned.path) != (planned.path, planned.before):
         raise CannotWrite(str(planned.path), "another program has changed it in the meantime")
-    replace_file(planned.path, planned.after)
+    replace_file(planned.path, planned.after, mode=mode)
 
 
 def with_fact(data: bytes, line: str) -> bytes:

@@ -1,4 +1,7 @@
-"""Lines from a terminal, a pipe or a file, read while something else goes on."""
+"""Lines from a terminal, a pipe or a file, read while something else goes on.
+
+A line that is too long is not kept, and told by its size; nothing waits for it to be copied.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,19 @@ import asyncio
 import os
 import sys
 from collections import deque
+from collections.abc import Callable
+
+MAX_LINE = 16_000_000  # bytes
 
 
 class TypedLines:
     """Lines that the user types, also while an answer comes."""
 
-    def __init__(self) -> None:
+    def __init__(self, too_long: Callable[[int], None] = lambda _: None) -> None:
         self._loop = asyncio.get_running_loop()
         self._typed: deque[str] = deque()
-        self._held, self._ended = b"", False
+        self._held, self._ended = bytearray(), False
+        self._size, self._too_long = 0, too_long  # of the line that is arriving
         self._news = asyncio.Event()
         self._descriptor = sys.stdin.fileno()
         self._watched = False
@@ -51,10 +58,27 @@ class TypedLines:
             data = os.read(self._descriptor, 65_536)
         except OSError:  # the terminal is gone
             data = b""
-        *lines, self._held = (self._held + data).split(b"\n")
+        *lines, rest = data.split(b"\n")
+        for line in lines:
+            self._hold(line)
+            self._keep()
+        self._hold(rest)
         if not data:
             self.close()
             self._ended = True
-            lines += [self._held] if self._held else []
-        self._typed += [line.decode("utf-8", "replace") for line in lines]
+            if self._size:
+                self._keep()
         self._news.set()
+
+    def _hold(self, piece: bytes) -> None:
+        self._size += len(piece)
+        if self._size <= MAX_LINE:
+            self._held += piece
+
+    def _keep(self) -> None:
+        if self._size <= MAX_LINE:
+            self._typed.append(self._held.decode("utf-8", "replace"))
+        else:
+            self._too_long(self._size)
+        self._held.clear()
+        self._size = 0
