@@ -17,6 +17,7 @@ from recollect.session import Session
 from recollect.terminal.approval_panel import ApprovalPanel
 from recollect.terminal.command_table import run_command
 from recollect.terminal.event_feed import EventFeed
+from recollect.terminal.held_panel import HeldPanel
 from recollect.terminal.prompt_input import PromptInput
 from recollect.terminal.session_runner import SessionRunner
 from recollect.terminal.session_status import read_status
@@ -27,7 +28,9 @@ from recollect.terminal.terminal_events import (
     NoticeGiven,
     PromptEnded,
     QueueChanged,
+    SessionHeld,
     SessionOpened,
+    SessionReleased,
     SessionReloaded,
     TerminalEvent,
 )
@@ -70,6 +73,7 @@ class ChatScreen(Screen[None]):
         self.feed.add(event)
         match event:
             case SessionOpened(session=session):
+                self.query(HeldPanel).remove()
                 self.transcript.clear()
                 if session is not None:
                     self._load(session)
@@ -81,11 +85,22 @@ class ChatScreen(Screen[None]):
                 self.query_one("#queue", Static).update(sanitize("\n".join(lines)))
             case ApprovalAsked():
                 self.mount(ApprovalPanel(event), before=self.query_one(PromptInput))
+            case SessionHeld(holder=holder):
+                self._held_panel().show_holder(holder)
+            case SessionReleased():
+                self._held_panel().show_released()
             case _:
                 pass
         if isinstance(event, RunStarted | ReplyFinished | RunResult | PromptEnded | SessionOpened):
             self._show_status()
         self.query_one("#activity", Static).update(sanitize(self.feed.activity))
+
+    def _held_panel(self) -> HeldPanel:
+        for panel in self.query(HeldPanel):
+            return panel
+        panel = HeldPanel(self.runner)
+        self.mount(panel, before=self.query_one(PromptInput))
+        return panel
 
     @work(exclusive=True, group="load")
     async def _load(self, session: Session) -> None:
@@ -113,7 +128,11 @@ class ChatScreen(Screen[None]):
         command = parse_command(event.text)
         if command is None:
             text = event.text.removeprefix("/") if event.text.startswith("//") else event.text
-            self.runner.send(text)
+            try:
+                self.runner.send(text)
+            except RecollectError as error:  # the session is open elsewhere
+                self.show_event(NoticeGiven(str(error), "warning"))
+                self.query_one(PromptInput).text = event.text
             return
         self._run_command(*command)
 
