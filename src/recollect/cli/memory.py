@@ -23,8 +23,9 @@ from recollect.cli.console import (
 )
 from recollect.cli.options import command, json_and_store_options
 from recollect.cli.session_choice import find_session
-from recollect.cli.store_access import abbreviate_home, use_store
+from recollect.cli.store_access import use_store
 from recollect.display.display_text import GAP, align_table, one_line, sanitize
+from recollect.display.home_paths import abbreviate_home
 from recollect.display.short_ids import shorten_session_id
 from recollect.entries import Message, Text
 from recollect.runtime.session_context import find_folders, memory_sources

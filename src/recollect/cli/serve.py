@@ -20,7 +20,8 @@ import click
 from recollect import __version__
 from recollect.cli.console import print_lines
 from recollect.cli.options import command, store_option
-from recollect.cli.store_access import abbreviate_home, use_runtime
+from recollect.cli.store_access import use_runtime
+from recollect.display.home_paths import abbreviate_home
 from recollect.errors import BadInput, MissingExtra, ModelError, UnknownModel
 from recollect.runtime.prompt_run import RunOptions
 from recollect.runtime.runtime import Door, Overrides, Runtime

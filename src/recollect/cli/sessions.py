@@ -7,9 +7,10 @@ import msgspec
 
 from recollect.cli.console import paint, print_json, print_lines, print_note, terminal_width
 from recollect.cli.options import command, json_and_store_options
-from recollect.cli.store_access import abbreviate_home, current_project, use_store
+from recollect.cli.store_access import current_project, use_store
 from recollect.display.dates import format_age
 from recollect.display.display_text import GAP, align_table, one_line
+from recollect.display.home_paths import abbreviate_home
 from recollect.store.contract import SessionInfo, Store
 from recollect.store.store_address import StoreAddress
 

@@ -16,10 +16,11 @@ from recollect.cli.console import paint, print_json, print_lines, print_warning,
 from recollect.cli.entry_display import TranscriptStyle, entry_lines
 from recollect.cli.options import command, complete_session, json_and_store_options
 from recollect.cli.session_excerpt import SessionExcerpt, ShowOptions, read_excerpt, read_turns
-from recollect.cli.store_access import abbreviate_home, use_runtime, use_store
+from recollect.cli.store_access import use_runtime, use_store
 from recollect.display.dates import format_age
 from recollect.display.display_text import one_line, pad, pluralize, truncate
 from recollect.display.entry_summary import role_of, summarize
+from recollect.display.home_paths import abbreviate_home
 from recollect.entries import Entry, entry_to_json
 from recollect.runtime.runtime import Runtime
 from recollect.store.contract import Store

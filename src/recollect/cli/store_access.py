@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
@@ -67,14 +66,3 @@ async def retry_on_head_moved(work: Callable[[], Awaitable[T]]) -> T:
 
 def current_project() -> Project:
     return identify_project(Path.cwd())
-
-
-def abbreviate_home(path: str | None) -> str:
-    """A path with `~` for the user's home directory."""
-    if not path:
-        return ""
-    try:
-        home = str(Path.home())
-    except RuntimeError:  # the user has none
-        return path
-    return "~" + path[len(home) :] if path == home or path.startswith(home + os.sep) else path

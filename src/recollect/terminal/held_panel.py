@@ -1,5 +1,7 @@
-"""Says that the session is open in another terminal, and asks what to do: watch it, go on in a copy,
-begin a new one, leave; and when the other has left, take it over."""
+"""Says that the session is open in another terminal, and asks what to do.
+
+Watch it, go on in a copy, begin a new one or leave; and when the other has left, take it over.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,7 @@ class HeldPanel(Static, can_focus=True):
         actions: dict[str, Callable[[], None]] = {
             "w": self._watch,
             "f": lambda: self._open(fork=True),
-            "n": lambda: self._open(),
+            "n": self._open,
             "q": self._runner.close,
         }
         if self._runner.is_released:
