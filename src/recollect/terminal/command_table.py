@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
+from recollect.terminal.session_list_commands import export, import_files, resume
 from recollect.terminal.session_runner import SessionRunner
 from recollect.terminal.slash_commands import COMMANDS, find_command
 
@@ -29,7 +30,14 @@ async def _quit(runner: SessionRunner, arguments: str) -> str:
     return ""
 
 
-TEXT_COMMANDS: dict[str, TextCommand] = {"help": _help, "new": _new, "quit": _quit}
+TEXT_COMMANDS: dict[str, TextCommand] = {
+    "help": _help,
+    "new": _new,
+    "quit": _quit,
+    "resume": resume,
+    "import": import_files,
+    "export": export,
+}
 
 
 async def run_command(runner: SessionRunner, name: str, arguments: str) -> str:

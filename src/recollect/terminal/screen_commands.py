@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeAlias
 
+from recollect.terminal.session_list_commands import show_import, show_resume
+
 if TYPE_CHECKING:
     from recollect.terminal.terminal_app import TerminalApp
 
 # What the command was given is the second argument; it returns when the screen is closed.
 ScreenCommand: TypeAlias = Callable[["TerminalApp", str], Awaitable[None]]
 
-SCREEN_COMMANDS: dict[str, ScreenCommand] = {}
+SCREEN_COMMANDS: dict[str, ScreenCommand] = {
+    "resume": show_resume,
+    "import": show_import,
+}

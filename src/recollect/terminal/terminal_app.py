@@ -27,6 +27,8 @@ class TerminalApp(App[int]):
     async def on_mount(self) -> None:
         await self.push_screen(self.chat)
         self.run_worker(self._serve(), name="session", exit_on_error=True)
+        if name := self.runner.options.initial_screen:
+            self.run_worker(self.run_screen_command(name, ""), name="initial screen")
 
     async def _serve(self) -> None:
         try:
