@@ -8,6 +8,7 @@ newest entries; turns are counted once for each head and noted beside the log.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 
@@ -32,6 +33,7 @@ COUNTED = 5_000  # entries of a session, at most, whose turns are counted
 HITS = 20
 _PAGE = 500
 _CHUNK = 100  # sessions that are looked at together
+_BEGUN = re.compile(r"(?:^|\s)[A-Za-z]{3,}$")
 _TURNS = "turns-1"  # the name of these counts beside those of tokens
 
 
@@ -65,8 +67,10 @@ def matches_title(session: SessionInfo, words: str) -> bool:
 async def search_sessions(
     store: Store, words: str, project: Project | None
 ) -> tuple[SearchHit, ...]:
-    """Passages of the sessions that have these words, best first; words that are no query yet, such
-    as a quotation mark alone, find nothing."""
+    """Passages of the sessions that have these words, best first. The last word may be only begun;
+    words that are no query yet, such as a quotation mark alone, find nothing."""
+    if _BEGUN.search(words):
+        words += "*"
     try:
         parse_query(words)
     except BadInput:

@@ -87,7 +87,7 @@ class ImportScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         heading = "Sessions of other agents on this machine; importing copies them"
         yield Static(heading, id="heading", markup=False)
-        yield OptionList(*self._options(), markup=False)
+        yield OptionList(*self._options(), markup=False, compact=True)
         yield Static("", id="progress", markup=False)
         with VerticalScroll(can_focus=True):
             yield Static("", id="problems", markup=False)

@@ -45,14 +45,15 @@ from recollect.terminal.watching import describe_holder
 
 WIDE, TALL, TINY = 100, 16, 9  # columns and lines from which on, and below which
 PREVIEW_PAUSE, SEARCH_PAUSE = 0.06, 0.2  # seconds without a key before anything is read
-_KEYS = "Enter open · type to find · Tab projects · ^E rename · ^X trash · ^T the trash · Esc close"
-_TRASH_KEYS = "Enter restore · type to find · Tab projects · ^T back to the sessions · Esc close"
+_KEYS = "Enter open · Tab projects · ^E rename · ^X trash · ^T its list · Esc close"
+_TRASH_KEYS = "Enter restore · Tab projects · ^T back to the sessions · Esc close"
 
 
 class ResumeScreen(Screen[None]):
     DEFAULT_CSS = """
     ResumeScreen #place { height: 1; padding: 0 1; text-style: bold; }
-    ResumeScreen Input { height: 1; border: none; padding: 0 1; background: $boost; }
+    ResumeScreen Input.-textual-compact { padding: 0 1 !important; background: $boost; }
+    ResumeScreen TranscriptView { overflow-x: hidden; }
     ResumeScreen #title { display: none; }
     ResumeScreen #lists { layout: horizontal; height: 1fr; }
     ResumeScreen #beside { width: 1fr; border-left: solid $primary; }
@@ -93,7 +94,8 @@ class ResumeScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         yield Static("", id="place", markup=False)
-        yield Input(placeholder="type to find, in titles and in what was said", id="filter")
+        hint = "type to find, in titles and in what was said"
+        yield Input(placeholder=hint, id="filter", compact=True, select_on_focus=False)
         with Container(id="lists"):
             yield SessionListView()
             with Vertical(id="beside"):
@@ -103,7 +105,7 @@ class ResumeScreen(Screen[None]):
                 yield preview
         yield Static("", id="offer", markup=False)
         yield ConfirmLine()
-        yield Input(id="title", select_on_focus=False)
+        yield Input(id="title", select_on_focus=False, compact=True)
         yield Static(_KEYS, id="keys", markup=False)
 
     def on_mount(self) -> None:
@@ -143,8 +145,9 @@ class ResumeScreen(Screen[None]):
             wanted, found = None if self._everywhere else self._project, list[SessionInfo]()
             async for chunk in list_rows(store, wanted, trashed=self._in_trash):
                 found += chunk
-                self._rows = found
-                self._show_rows()
+                if not self._rows:  # a screenful; the rest comes as a whole
+                    self._rows = [*found]
+                    self._show_rows()
             self._rows, self._loaded = found, True
             self._show_rows()
         except RecollectError as error:
@@ -360,7 +363,7 @@ class ResumeScreen(Screen[None]):
         holder = find_holder(store.address, session.id)
         elsewhere = f"{describe_holder(holder)}; " if holder is not None else ""
         self._ask(
-            f"{elsewhere}put {title!r} into the trash? y or Enter: yes · n or Esc: no",
+            f"{elsewhere}put it into the trash? Enter: yes · Esc: no · {title}",
             partial(self._put_into_trash, session),
         )
 

@@ -45,7 +45,7 @@ class SessionItem(msgspec.Struct, frozen=True):
 
 class SessionListView(ScrollView, can_focus=True):
     DEFAULT_CSS = """
-    SessionListView { height: 1fr; scrollbar-size-vertical: 1; }
+    SessionListView { height: 1fr; overflow-x: hidden; scrollbar-size-vertical: 1; }
     """
 
     class CursorMoved(TextualMessage):
@@ -124,7 +124,9 @@ class SessionListView(ScrollView, can_focus=True):
         room = max(1, width - len(_MARK))
         if line == 0:
             title = describe_title(item.session)
-            title = f"⌕ {title}" if item.hit is not None else title
+            if item.hit is not None:
+                more = f" · and {len(item.hit.alike):,} like it" if item.hit.alike else ""
+                title = f"⌕ {title}{more}"
             return [Segment(_MARK if chosen else _SPACE, style), Segment(title[:room], style)]
         if item.hit is not None:
             return [Segment(_SPACE), *passage_segments(item.hit, room)]
