@@ -17,12 +17,13 @@ import msgspec
 from recollect.display.dates import SECONDS_OF, format_age
 from recollect.display.display_text import one_line, pluralize
 from recollect.display.home_paths import abbreviate_home
-from recollect.entries import Compaction, Entry, Message, Request
+from recollect.entries import Compaction, Entry, Message, Request, Text, Thought
 from recollect.errors import BadInput, CannotWrite, Damaged
 from recollect.store.contract import Project, SearchHit, SearchQuery, SessionInfo, Store
 from recollect.store.ids import now as current_time
 from recollect.store.output_notes import without_output
 from recollect.store.search_tokenizer import parse_query
+from recollect.text import clip
 from recollect.transcripts.find_session import is_subagents
 from recollect.view.curation import is_spoken
 from recollect.view.view import View
@@ -30,6 +31,7 @@ from recollect.view.view import View
 CACHE_SECONDS = 60 * SECONDS_OF["minute"]  # how long providers keep a prompt cache at most
 TAIL = 40  # newest entries that tell model and tokens
 COUNTED = 5_000  # entries of a session, at most, whose turns are counted
+PREVIEWED = 2_000  # characters of a text
 HITS = 20
 _PAGE = 500
 _CHUNK = 100  # sessions that are looked at together
@@ -92,6 +94,26 @@ async def read_tail(store: Store, session: SessionInfo, last: int = TAIL) -> tup
         with suppress(Damaged):
             return await store.path(session.id, at=session.head, last=last, damaged="mark")
         return ()
+
+
+def clip_for_preview(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    """The entries with the beginning of each long text: a preview shows a few lines."""
+    return tuple(
+        msgspec.structs.replace(entry, body=_clip_message(entry.body))
+        if isinstance(entry.body, Message)
+        else entry
+        for entry in entries
+    )
+
+
+def _clip_message(message: Message) -> Message:
+    parts = tuple(
+        msgspec.structs.replace(part, text=clip(part.text, PREVIEWED))
+        if isinstance(part, Text | Thought) and len(part.text) > PREVIEWED
+        else part
+        for part in message.parts
+    )
+    return msgspec.structs.replace(message, parts=parts)
 
 
 async def read_around(store: Store, hit: SearchHit, before: int = 2) -> tuple[Entry, ...]:

@@ -73,7 +73,8 @@ class ChatScreen(Screen[None]):
         self.feed.add(event)
         match event:
             case SessionOpened(session=session):
-                self.query(HeldPanel).remove()
+                for panel in self.query(HeldPanel):
+                    panel.leave()
                 self.transcript.clear()
                 if session is not None:
                     self._load(session)
@@ -97,7 +98,8 @@ class ChatScreen(Screen[None]):
 
     def _held_panel(self) -> HeldPanel:
         for panel in self.query(HeldPanel):
-            return panel
+            if not panel.has_left:
+                return panel
         panel = HeldPanel(self.runner)
         self.mount(panel, before=self.query_one(PromptInput))
         return panel

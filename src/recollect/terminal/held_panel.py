@@ -29,7 +29,7 @@ class HeldPanel(Static, can_focus=True):
     def __init__(self, runner: SessionRunner) -> None:
         super().__init__("", markup=False)
         self._runner = runner
-        self._said = ""
+        self._said, self.has_left = "", False
 
     def show_holder(self, holder: SessionHolder) -> None:
         self._said = describe_holder(holder)
@@ -43,6 +43,13 @@ class HeldPanel(Static, can_focus=True):
         self.add_class("released")
         self._show()
         self._take_focus()
+
+    def leave(self) -> None:
+        """Another session is shown."""
+        self.has_left = True
+        if self.has_focus:
+            self.screen.query_one(PromptInput).focus()
+        self.remove()
 
     def _take_focus(self) -> None:
         """Unless the user is typing."""

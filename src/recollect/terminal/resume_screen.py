@@ -20,9 +20,10 @@ from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from recollect.display.agent_sessions import ImportOffer, describe_offers, find_offers
-from recollect.display.display_text import one_line
+from recollect.display.display_text import one_line, pluralize
 from recollect.display.home_paths import abbreviate_home
 from recollect.display.session_list import (
+    clip_for_preview,
     describe_facts,
     describe_title,
     list_rows,
@@ -177,16 +178,15 @@ class ResumeScreen(Screen[None]):
         self._show_place()
 
     def _show_place(self) -> None:
-        what = "sessions in the trash" if self._in_trash else "sessions"
-        count = f"{len(self._rows):,} " if self._loaded else ""
-        if self._everywhere:
-            where = "of every project · Tab: this project"
-        else:
+        what = pluralize(len(self._rows), "session") if self._rows else "no sessions"
+        if not self._loaded:
+            what = "sessions"
+        where = "of every project · Tab: this project"
+        if not self._everywhere:
             path = one_line(abbreviate_home(self._project.path)) if self._project else "…"
             where = f"of {path} · Tab: every project"
-        if self._loaded and not self._rows:
-            count = "no "
-        self.query_one("#place", Static).update(f"{count}{what} {where}")
+        trash = " in the trash" if self._in_trash else ""
+        self.query_one("#place", Static).update(f"{what}{trash} {where}")
         self.query_one("#keys", Static).update(_TRASH_KEYS if self._in_trash else _KEYS)
 
     @work(exclusive=True, group="offers")
@@ -240,7 +240,7 @@ class ResumeScreen(Screen[None]):
                 entries = await read_tail(store, item.session)
             else:
                 entries = await read_around(store, item.hit)
-            transcript.add_entries(entries)
+            transcript.add_entries(clip_for_preview(entries))
         except RecollectError as error:
             transcript.add_notice(str(error), "error")
 

@@ -281,7 +281,7 @@ class SessionRunner:
         self.notify(SessionHeld(session, holder))
         tasks = [
             asyncio.create_task(self._follow(session)),
-            asyncio.create_task(watch_claim(session, self.notify)),
+            asyncio.create_task(watch_claim(session, holder, self.notify)),
         ]
         try:
             while not (self._closing or await self._found_other()):

@@ -94,17 +94,15 @@ async def _next_append(
     return SessionReloaded(session, "it was continued elsewhere")
 
 
-async def watch_claim(session: Session, notify: Callable[[TerminalEvent], None]) -> None:
+async def watch_claim(
+    session: Session, holder: SessionHolder, notify: Callable[[TerminalEvent], None]
+) -> None:
     """Tell when the holder of a session leaves it, is stopped or goes on, until cancelled."""
-    shown: tuple[SessionHolder | None, bool] | None = None
+    shown: tuple[SessionHolder | None, bool] = (holder, holder.is_stopped)
     while True:
         await asyncio.sleep(CLAIM_SECONDS)
-        holder = find_holder(session.store.address, session.id)
-        current = holder, holder is not None and holder.is_stopped
-        if current == shown:
-            continue
-        if holder is None:
-            notify(SessionReleased(session))
-        elif shown is not None:
-            notify(SessionHeld(session, holder))
-        shown = current
+        found = find_holder(session.store.address, session.id)
+        current = found, found is not None and found.is_stopped
+        if current != shown:
+            shown = current
+            notify(SessionReleased(session) if found is None else SessionHeld(session, found))
