@@ -11,8 +11,9 @@ from recollect.entries import Body, Message, Text, Usage
 from recollect.store.contract import SessionInfo
 from recollect.store.open_store import open_store
 from recollect.store.sqlite import SqliteStore
+from recollect.terminal.prompt_input import PromptInput
 from recollect.workspace.project_identity import identify_project
-from tests.terminal.pilot import TerminalPlace
+from tests.terminal.pilot import DrivenTerminal, TerminalPlace
 
 T = TypeVar("T")
 HOUR = 3_600_000  # milliseconds
@@ -45,6 +46,14 @@ async def add_session(
         return await store.session(made.id)
 
     return await in_store(place, work)
+
+
+async def run_command(driven: DrivenTerminal, text: str) -> None:
+    """Send a long line without typing it key by key."""
+    prompt = driven.app.chat.query_one(PromptInput)
+    prompt.text = text
+    prompt.focus()
+    await driven.press("enter")
 
 
 async def add_many(place: TerminalPlace, count: int) -> None:

@@ -18,7 +18,14 @@ from recollect.terminal.resume_screen import ResumeScreen
 from recollect.terminal.session_list_view import SessionListView
 from recollect.terminal.session_runner import StartOptions
 from tests.terminal.pilot import DrivenTerminal, TerminalPlace
-from tests.terminal.stored_sessions import HOUR, add_many, add_session, exchange, in_store
+from tests.terminal.stored_sessions import (
+    HOUR,
+    add_many,
+    add_session,
+    exchange,
+    in_store,
+    run_command,
+)
 
 PICKER = StartOptions(initial_screen="resume")
 
@@ -179,8 +186,7 @@ def test_the_session_one_is_in_is_not_trashed_and_renamed_with_the_conversation(
         mine = await add_session(terminal, "mine")
         async with terminal.open(options=StartOptions(session=mine.id)) as driven:
             await driven.wait(lambda: driven.app.runner.session is not None)
-            await driven.type("/resume")
-            await driven.press("enter")
+            await run_command(driven, "/resume")
             await wait_listed(driven, "mine")
             await driven.press("ctrl+x")
             await driven.wait_shown("this is the session you are in")
@@ -203,9 +209,8 @@ def test_two_thousand_sessions_are_there_at_once_and_only_visible_ones_are_read(
     async def use() -> None:
         await add_many(terminal, 2_000)
         async with terminal.open() as driven:
-            await driven.type("/resume")
             began = time.monotonic()
-            await driven.press("enter")
+            await run_command(driven, "/resume")
             await driven.wait(lambda: isinstance(driven.app.screen, ResumeScreen))
             await driven.wait(lambda: picker(driven).rows.items, "a row")
             took = time.monotonic() - began
@@ -287,25 +292,21 @@ def test_resume_in_text_lists_takes_parts_of_ids_and_stays_where_it_is_on_errors
         async with terminal.open(options=StartOptions(session=first.id)) as driven:
             runner = driven.app.runner
 
-            async def command(text: str) -> None:
-                await driven.type(text)
-                await driven.press("enter")
-
             await driven.wait_shown("uno")
             active = runner.active
-            await command("/resume nosuchid")
+            await run_command(driven, "/resume nosuchid")
             await driven.wait_shown("nosuchid")
-            await command(f"/resume {broken.id[-8:]}")
+            await run_command(driven, f"/resume {broken.id[-8:]}")
             await driven.wait_shown("is in the trash")
             common = first.id[:6]
             assert second.id.startswith(common)
-            await command(f"/resume {common}")
+            await run_command(driven, f"/resume {common}")
             await driven.wait_shown("may be any of these")
             assert runner.active is active
             runner.open("deadbeefdeadbeef")  # whoever asks the runner itself
             await driven.wait_shown("deadbeef")
             assert runner.active is active
-            await command(f"/resume {second.id[-8:]}")
+            await run_command(driven, f"/resume {second.id[-8:]}")
             await driven.wait_shown("due")
             await driven.wait(lambda: runner.session is not None)
             assert runner.session is not None

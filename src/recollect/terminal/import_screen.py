@@ -94,6 +94,10 @@ class ImportScreen(Screen[None]):
         keys = "Enter import · Esc close, or stop while it imports"
         yield Static(keys, id="keys", markup=False)
 
+    @property
+    def is_importing(self) -> bool:
+        return self._importing is not None
+
     def _options(self) -> list[Option]:
         options = [Option(describe_offer(one), str(n)) for n, one in enumerate(self._offers)]
         if len(options) > 1:
@@ -105,7 +109,7 @@ class ImportScreen(Screen[None]):
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()
-        if self._importing is not None:
+        if self.is_importing:
             return
         chosen = event.option_id
         offers = self._offers if chosen == _ALL else (self._offers[int(chosen or 0)],)
