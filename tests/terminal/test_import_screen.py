@@ -83,7 +83,7 @@ def test_sessions_of_other_agents_are_offered_imported_and_later_only_what_is_ne
             await driven.press("escape")
             await driven.wait(lambda: isinstance(driven.app.screen, ResumeScreen))
             await driven.wait_shown("about this project")
-            await driven.wait_shown("(0 not imported)")
+            await driven.wait_shown("(all imported before)")
             own.write_text("\n".join(claude_lines("own", terminal.project, ["about this", "more"])))
             await driven.press("i")
             await run_import(driven, "1 session imported")

@@ -6,6 +6,7 @@ import asyncio
 import time
 from pathlib import Path
 
+import apsw
 import pytest
 from textual.widgets import Input
 
@@ -277,6 +278,30 @@ def test_a_session_whose_prompt_cache_is_gone_says_what_resuming_costs(
             await driven.wait(lambda: isinstance(driven.app.screen, ResumeScreen))
             await driven.press("tab")
             await driven.wait_shown("2 hours ago · 1 turn · cold: ≈")
+
+    asyncio.run(use())
+
+
+def test_a_damaged_session_is_listed_and_an_error_to_open_that_hides_nothing(
+    terminal: TerminalPlace,
+) -> None:
+    async def use() -> None:
+        good = await add_session(terminal, "good", exchange("one", "uno"))
+        bad = await add_session(terminal, "damaged", exchange("two", "due"))
+        db = apsw.Connection(str(terminal.home / "recollect.db"))
+        db.execute("UPDATE entries SET body = x'00' WHERE id = ?", (bytes.fromhex(bad.head or ""),))
+        db.close()
+        async with terminal.open(options=StartOptions(session=good.id)) as driven:
+            await driven.wait_shown("uno")
+            active = driven.app.runner.active
+            await run_command(driven, "/resume")
+            await wait_listed(driven, "damaged", "good")
+            await driven.wait_shown("> two")
+            await driven.press("enter")
+            await wait_chat(driven)
+            await driven.wait_shown("damaged")
+            assert driven.app.runner.active is active
+            assert "uno" in driven.shown()
 
     asyncio.run(use())
 

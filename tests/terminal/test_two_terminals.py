@@ -9,6 +9,7 @@ import stat
 
 import pytest
 
+from recollect.errors import RecollectError
 from recollect.runtime.session_claims import (
     FOLDER,
     SessionClaim,
@@ -109,8 +110,12 @@ def test_a_held_session_is_forked_or_left_for_a_new_one_and_a_prompt_takes_over(
             assert runner.session.id != session.id
             assert (await session_of(driven, session)).entries == 2
             await wait_held(driven, session)
+            with pytest.raises(RecollectError, match="watched here; nothing was sent or changed"):
+                await runner.edit(lambda one: one.compact(), "compact")
             claim.close()
             await driven.wait_shown("the other terminal has left this session")
+            with pytest.raises(RecollectError, match="take it over first"):
+                await runner.edit(lambda one: one.compact(), "compact")
             driven.app.chat.query_one(PromptInput).focus()
             await driven.say("here again")
             await driven.wait_shown("taken over")

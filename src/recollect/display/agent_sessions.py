@@ -94,6 +94,7 @@ def describe_offers(offers: Collection[ImportOffer]) -> str:
         noun = "session" if len(offer.files) == 1 else "sessions"
         new = sum(file.is_new for file in offer.files)
         left = "" if new == len(offer.files) else f" ({new:,} not imported)"
+        left = left if new else " (all imported before)"
         parts.append(f"{count} {noun} of {offer.agent}{left}")
     return f"{', '.join(parts)} on this machine" if parts else ""
 

@@ -33,7 +33,7 @@ TAIL = 40  # newest entries that tell model and tokens
 COUNTED = 5_000  # entries of a session, at most, whose turns are counted
 PREVIEWED = 2_000  # characters of a text
 HITS = 20
-_PAGE = 500
+_PAGE, _ID_DIGITS = 500, 6
 _CHUNK = 100  # sessions that are looked at together
 _BEGUN = re.compile(r"(?:^|\s)[A-Za-z]{3,}$")
 _TURNS = "turns-1"  # the name of these counts beside those of tokens
@@ -60,10 +60,15 @@ async def list_rows(
         yield tuple(one for one, hide in zip(chunk, hidden, strict=True) if not hide)
 
 
-def matches_title(session: SessionInfo, words: str) -> bool:
-    """Whether the title, the id or the project's path has every word."""
-    text = f"{session.title} {session.id} {session.project or ''}".casefold()
-    return all(word in text for word in words.casefold().split())
+def matches_title(session: SessionInfo, words: str, *, project: bool = False) -> bool:
+    """Whether the title, or the path of the project if it matters, has every word; or the id begins
+    or ends with it."""
+    text = f"{session.title} {session.project or '' if project else ''}".casefold()
+    return all(word in text or _is_id_of(session, word) for word in words.casefold().split())
+
+
+def _is_id_of(session: SessionInfo, word: str) -> bool:
+    return len(word) >= _ID_DIGITS and (session.id.startswith(word) or session.id.endswith(word))
 
 
 async def search_sessions(
@@ -154,17 +159,17 @@ async def _count_turns(
     head = session.head
     if head is None or len(tail) == session.entries:
         return _turns(tail), False
-    if known := (await store.counts(_TURNS, [head])).get(head):
-        return known[0], False
+    known = (await store.counts(_TURNS, [head])).get(head, ())
+    if len(known) == 2:
+        return known[0], bool(known[1])
     first, turns = max(0, session.entries - COUNTED), 0
     try:
         for start in range(first, session.entries, _PAGE):
             turns += _turns(await store.page(session.id, start=start, limit=_PAGE, at=head))
     except Damaged:
         return _turns(tail), True
-    if not first:
-        with suppress(CannotWrite):
-            await store.keep_counts(_TURNS, {head: (turns,)})
+    with suppress(CannotWrite):
+        await store.keep_counts(_TURNS, {head: (turns, int(first > 0))})
     return turns, first > 0
 
 

@@ -83,14 +83,17 @@ class ImportScreen(Screen[None]):
         super().__init__()
         self._runner, self._offers = runner, offers
         self._importing: Worker[None] | None = None
+        # held, not looked up: an import may end after the screen was closed
+        self._progress = Static("", id="progress", markup=False)
+        self._problems = Static("", id="problems", markup=False)
 
     def compose(self) -> ComposeResult:
         heading = "Sessions of other agents on this machine; importing copies them"
         yield Static(heading, id="heading", markup=False)
         yield OptionList(*self._options(), markup=False, compact=True)
-        yield Static("", id="progress", markup=False)
+        yield self._progress
         with VerticalScroll(can_focus=True):
-            yield Static("", id="problems", markup=False)
+            yield self._problems
         keys = "Enter import · Esc close, or stop while it imports"
         yield Static(keys, id="keys", markup=False)
 
@@ -132,7 +135,7 @@ class ImportScreen(Screen[None]):
             end = f"{error}; "
         finally:
             self._importing = None
-            self.query_one("#progress", Static).update(sanitize(f"{end}{totals.describe()}"))
+            self._progress.update(sanitize(f"{end}{totals.describe()}"))
 
     async def _import_files(self, offers: tuple[ImportOffer, ...], totals: ImportTotals) -> None:
         runtime = await self._runner.opened()
@@ -146,7 +149,7 @@ class ImportScreen(Screen[None]):
                 done: int, of: int, before: int = before, size: int = file.size, name: str = name
             ) -> None:
                 line = progress_line(before + size * done // max(1, of), total, name)
-                self.query_one("#progress", Static).update(line)
+                self._progress.update(line)
 
             totals.add(await try_import(runtime, file.path, show))
             before += file.size
@@ -156,4 +159,4 @@ class ImportScreen(Screen[None]):
         shown = [one_line(problem) for problem in problems[:MAX_PROBLEMS]]
         if len(problems) > MAX_PROBLEMS:
             shown.append(f"and {len(problems) - MAX_PROBLEMS:,} more")
-        self.query_one("#problems", Static).update("\n".join(shown))
+        self._problems.update("\n".join(shown))

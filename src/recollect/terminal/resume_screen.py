@@ -92,22 +92,32 @@ class ResumeScreen(Screen[None]):
         self._renaming: SessionInfo | None = None
         self._project: Project | None = None
         self._loaded = False
+        self._make_widgets()
+
+    def _make_widgets(self) -> None:
+        """Held, not looked up: a worker may end after the screen was closed."""
+        self.rows, self.line = SessionListView(), ConfirmLine()
+        self._place, self._about, self._offer, self._keys = (
+            Static("", id=name, markup=False) for name in ("place", "about", "offer", "keys")
+        )
+        hint = "type to find, in titles and in what was said"
+        self._find = Input(placeholder=hint, id="filter", compact=True, select_on_focus=False)
+        self._title = Input(id="title", compact=True, select_on_focus=False)
+        self._preview_pane = TranscriptView(BlockList())
+        self._preview_pane.can_focus = False
 
     def compose(self) -> ComposeResult:
-        yield Static("", id="place", markup=False)
-        hint = "type to find, in titles and in what was said"
-        yield Input(placeholder=hint, id="filter", compact=True, select_on_focus=False)
+        yield self._place
+        yield self._find
         with Container(id="lists"):
-            yield SessionListView()
+            yield self.rows
             with Vertical(id="beside"):
-                yield Static("", id="about", markup=False)
-                preview = TranscriptView(BlockList())
-                preview.can_focus = False
-                yield preview
-        yield Static("", id="offer", markup=False)
-        yield ConfirmLine()
-        yield Input(id="title", select_on_focus=False, compact=True)
-        yield Static(_KEYS, id="keys", markup=False)
+                yield self._about
+                yield self._preview_pane
+        yield self._offer
+        yield self.line
+        yield self._title
+        yield self._keys
 
     def on_mount(self) -> None:
         self.rows.focus()
@@ -116,16 +126,8 @@ class ResumeScreen(Screen[None]):
         self._look_for_offers()
 
     @property
-    def rows(self) -> SessionListView:
-        return self.query_one(SessionListView)
-
-    @property
-    def line(self) -> ConfirmLine:
-        return self.query_one(ConfirmLine)
-
-    @property
     def words(self) -> str:
-        return self.query_one("#filter", Input).value.strip()
+        return self._find.value.strip()
 
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(event.size.width < WIDE, "narrow")
@@ -171,7 +173,10 @@ class ResumeScreen(Screen[None]):
 
     def _show_rows(self, *, at_top: bool = False) -> None:
         words = self.words
-        found = [SessionItem(one) for one in self._rows if matches_title(one, words)]
+        everywhere = self._everywhere
+        found = [
+            SessionItem(one) for one in self._rows if matches_title(one, words, project=everywhere)
+        ]
         known = {session.id for session in self._rows}
         hits = [SessionItem(hit.session, hit) for hit in self._hits if hit.session.id in known]
         self.rows.show([*found, *hits], at_top=at_top)
@@ -186,8 +191,8 @@ class ResumeScreen(Screen[None]):
             path = one_line(abbreviate_home(self._project.path)) if self._project else "…"
             where = f"of {path} · Tab: every project"
         trash = " in the trash" if self._in_trash else ""
-        self.query_one("#place", Static).update(f"{what}{trash} {where}")
-        self.query_one("#keys", Static).update(_TRASH_KEYS if self._in_trash else _KEYS)
+        self._place.update(f"{what}{trash} {where}")
+        self._keys.update(_TRASH_KEYS if self._in_trash else _KEYS)
 
     @work(exclusive=True, group="offers")
     async def _look_for_offers(self) -> None:
@@ -200,7 +205,7 @@ class ResumeScreen(Screen[None]):
         ) as error:  # no home, a damaged source
             self.line.tell(str(error))
         text = describe_offers(self._offers)
-        self.query_one("#offer", Static).update(f"{text}: press i to import" if text else "")
+        self._offer.update(f"{text}: press i to import" if text else "")
 
     # --- what is read of sessions ----------------------------------------------------------------
 
@@ -229,7 +234,7 @@ class ResumeScreen(Screen[None]):
     @work(exclusive=True, group="preview")
     async def _preview(self, item: SessionItem | None) -> None:
         """The newest entries of a session, or those of a passage; dropped if the cursor moves."""
-        transcript = self.query_one(TranscriptView).transcript
+        transcript = self._preview_pane.transcript
         await asyncio.sleep(PREVIEW_PAUSE)
         transcript.clear()
         if item is None:
@@ -250,14 +255,14 @@ class ResumeScreen(Screen[None]):
             details = self.rows.details.get(item.version)
             facts = describe_facts(item.session, details, project=True)
             text = f"{describe_title(item.session)}\n{facts}"
-        self.query_one("#about", Static).update(text)
+        self._about.update(text)
 
     # --- keys ------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """While a question or a title is open, its own keys hold."""
         del parameters
-        busy = self.line.is_asking or self.query_one("#title", Input).has_focus
+        busy = self.line.is_asking or self._title.has_focus
         return not busy or action == "close"
 
     def on_key(self, event: events.Key) -> None:
@@ -269,7 +274,7 @@ class ResumeScreen(Screen[None]):
         elif event.key == "i" and self._offers:
             self._import()
         elif event.character is not None and event.is_printable:
-            field = self.query_one("#filter", Input)
+            field = self._find
             field.focus()
             if event.character != "/":
                 field.insert_text_at_cursor(event.character)
@@ -295,7 +300,7 @@ class ResumeScreen(Screen[None]):
         self.rows.move(pages * self.rows.page)
 
     def action_close(self) -> None:
-        if self.query_one("#title", Input).has_focus:
+        if self._title.has_focus:
             self._end_rename()
         else:
             self.dismiss()
@@ -343,8 +348,9 @@ class ResumeScreen(Screen[None]):
 
     def _open(self, session: SessionInfo) -> None:
         current = self._runner.session
+        is_here = current is not None and current.id == session.id
         try:
-            if current is None or current.id != session.id:
+            if not is_here or self._runner.holder is not None:
                 self._runner.open(session.id)
         except RecollectError as error:
             self.line.tell(str(error))
@@ -405,7 +411,7 @@ class ResumeScreen(Screen[None]):
         if holder is not None and (current is None or current.id != item.session.id):
             self.line.tell(f"{describe_holder(holder)}; rename it there")
             return
-        field = self.query_one("#title", Input)
+        field = self._title
         self._renaming, field.value = item.session, item.session.title
         field.display = True
         field.focus()
@@ -432,5 +438,5 @@ class ResumeScreen(Screen[None]):
         self._load()
 
     def _end_rename(self) -> None:
-        self.query_one("#title", Input).display = False
+        self._title.display = False
         self.rows.focus()

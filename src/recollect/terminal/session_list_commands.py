@@ -94,7 +94,8 @@ async def _go_to(runner: SessionRunner, given: str) -> str:
         info = await runtime.find_writable_session(given)
     else:
         info = await refuse_trashed(runtime.store, await find_by_id(runtime.store, given))
-    if runner.session is not None and runner.session.id == info.id:
+    is_here = runner.session is not None and runner.session.id == info.id
+    if is_here and runner.holder is None:
         return "this is the session you are in"
     runner.open(info.id)
     return ""

@@ -335,6 +335,11 @@ class SessionRunner:
         await follow_appends(session, self._lock, lambda: not self.busy, self.notify)
 
     def _refuse_held(self) -> None:
+        if self.is_released:
+            raise RecollectError(
+                "the other terminal has left this session; take it over first: with a prompt, or "
+                "with /resume and its id"
+            )
         if self.holder is not None:
             raise HeldElsewhere(self.holder)
 

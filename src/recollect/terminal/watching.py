@@ -33,8 +33,8 @@ class HeldElsewhere(RecollectError):
 
     def __init__(self, holder: SessionHolder) -> None:
         super().__init__(
-            f"{describe_holder(holder)}; nothing was sent. /fork goes on in a copy, /new in a new "
-            "session; Tab leads to the other choices"
+            f"{describe_holder(holder)} and only watched here; nothing was sent or changed. "
+            "/fork goes on in a copy, /new in a new session"
         )
         self.holder = holder
 
