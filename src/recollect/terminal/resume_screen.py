@@ -13,11 +13,8 @@ from functools import partial
 from typing import ClassVar
 
 from textual import events, on, work
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container, Vertical
-from textual.screen import Screen
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 from recollect.display.agent_sessions import ImportOffer, describe_offers, find_offers
 from recollect.display.display_text import one_line, pluralize
@@ -36,36 +33,18 @@ from recollect.display.session_list import (
 from recollect.errors import RecollectError
 from recollect.runtime.session_claims import find_holder
 from recollect.store.contract import Project, SearchHit, SessionInfo, Store
-from recollect.terminal.confirm_line import ConfirmLine
 from recollect.terminal.import_screen import ImportScreen
+from recollect.terminal.picker_layout import PickerLayout
 from recollect.terminal.session_list_view import SessionItem, SessionListView
 from recollect.terminal.session_runner import SessionRunner
-from recollect.terminal.transcript_blocks import BlockList
-from recollect.terminal.transcript_view import TranscriptView
 from recollect.terminal.watching import describe_holder
 
-WIDE, TALL, TINY = 100, 16, 9  # columns and lines from which on, and below which
 PREVIEW_PAUSE, SEARCH_PAUSE = 0.06, 0.2  # seconds without a key before anything is read
 _KEYS = "Enter open · Tab projects · ^E rename · ^X trash · ^T its list · Esc close"
 _TRASH_KEYS = "Enter restore · Tab projects · ^T back to the sessions · Esc close"
 
 
-class ResumeScreen(Screen[None]):
-    DEFAULT_CSS = """
-    ResumeScreen #place { height: 1; padding: 0 1; text-style: bold; }
-    ResumeScreen Input.-textual-compact { padding: 0 1 !important; background: $boost; }
-    ResumeScreen TranscriptView { overflow-x: hidden; }
-    ResumeScreen #title { display: none; }
-    ResumeScreen #lists { layout: horizontal; height: 1fr; }
-    ResumeScreen #beside { width: 1fr; border-left: solid $primary; }
-    ResumeScreen #about { height: auto; max-height: 3; padding: 0 1; color: $text-muted; }
-    ResumeScreen #offer { height: auto; max-height: 2; padding: 0 1; color: $success; }
-    ResumeScreen #keys { height: 1; padding: 0 1; color: $text-muted; }
-    ResumeScreen.narrow #lists { layout: vertical; }
-    ResumeScreen.narrow #beside { height: 45%; border-left: none; border-top: solid $primary; }
-    ResumeScreen.low #beside, ResumeScreen.tiny #keys, ResumeScreen.tiny #place { display: none; }
-    ResumeScreen.tiny #offer { display: none; }
-    """
+class ResumeScreen(PickerLayout):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "close", "Close"),
         Binding("tab", "projects", "Projects", priority=True),
@@ -92,47 +71,12 @@ class ResumeScreen(Screen[None]):
         self._renaming: SessionInfo | None = None
         self._project: Project | None = None
         self._loaded = False
-        self._make_widgets()
-
-    def _make_widgets(self) -> None:
-        """Held, not looked up: a worker may end after the screen was closed."""
-        self.rows, self.line = SessionListView(), ConfirmLine()
-        self._place, self._about, self._offer, self._keys = (
-            Static("", id=name, markup=False) for name in ("place", "about", "offer", "keys")
-        )
-        hint = "type to find, in titles and in what was said"
-        self._find = Input(placeholder=hint, id="filter", compact=True, select_on_focus=False)
-        self._title = Input(id="title", compact=True, select_on_focus=False)
-        self._preview_pane = TranscriptView(BlockList())
-        self._preview_pane.can_focus = False
-
-    def compose(self) -> ComposeResult:
-        yield self._place
-        yield self._find
-        with Container(id="lists"):
-            yield self.rows
-            with Vertical(id="beside"):
-                yield self._about
-                yield self._preview_pane
-        yield self._offer
-        yield self.line
-        yield self._title
-        yield self._keys
 
     def on_mount(self) -> None:
         self.rows.focus()
         self._show_place()
         self._load()
         self._look_for_offers()
-
-    @property
-    def words(self) -> str:
-        return self._find.value.strip()
-
-    def on_resize(self, event: events.Resize) -> None:
-        self.set_class(event.size.width < WIDE, "narrow")
-        self.set_class(event.size.height < TALL, "low")
-        self.set_class(event.size.height < TINY, "tiny")
 
     # --- what is listed --------------------------------------------------------------------------
 
@@ -191,8 +135,8 @@ class ResumeScreen(Screen[None]):
             path = one_line(abbreviate_home(self._project.path)) if self._project else "…"
             where = f"of {path} · Tab: every project"
         trash = " in the trash" if self._in_trash else ""
-        self._place.update(f"{what}{trash} {where}")
-        self._keys.update(_TRASH_KEYS if self._in_trash else _KEYS)
+        self.place.update(f"{what}{trash} {where}")
+        self.keys.update(_TRASH_KEYS if self._in_trash else _KEYS)
 
     @work(exclusive=True, group="offers")
     async def _look_for_offers(self) -> None:
@@ -205,7 +149,7 @@ class ResumeScreen(Screen[None]):
         ) as error:  # no home, a damaged source
             self.line.tell(str(error))
         text = describe_offers(self._offers)
-        self._offer.update(f"{text}: press i to import" if text else "")
+        self.offer.update(f"{text}: press i to import" if text else "")
 
     # --- what is read of sessions ----------------------------------------------------------------
 
@@ -234,7 +178,7 @@ class ResumeScreen(Screen[None]):
     @work(exclusive=True, group="preview")
     async def _preview(self, item: SessionItem | None) -> None:
         """The newest entries of a session, or those of a passage; dropped if the cursor moves."""
-        transcript = self._preview_pane.transcript
+        transcript = self.preview.transcript
         await asyncio.sleep(PREVIEW_PAUSE)
         transcript.clear()
         if item is None:
@@ -255,14 +199,14 @@ class ResumeScreen(Screen[None]):
             details = self.rows.details.get(item.version)
             facts = describe_facts(item.session, details, project=True)
             text = f"{describe_title(item.session)}\n{facts}"
-        self._about.update(text)
+        self.about.update(text)
 
     # --- keys ------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """While a question or a title is open, its own keys hold."""
         del parameters
-        busy = self.line.is_asking or self._title.has_focus
+        busy = self.line.is_asking or self.title_input.has_focus
         return not busy or action == "close"
 
     def on_key(self, event: events.Key) -> None:
@@ -274,7 +218,7 @@ class ResumeScreen(Screen[None]):
         elif event.key == "i" and self._offers:
             self._import()
         elif event.character is not None and event.is_printable:
-            field = self._find
+            field = self.find
             field.focus()
             if event.character != "/":
                 field.insert_text_at_cursor(event.character)
@@ -300,7 +244,7 @@ class ResumeScreen(Screen[None]):
         self.rows.move(pages * self.rows.page)
 
     def action_close(self) -> None:
-        if self._title.has_focus:
+        if self.title_input.has_focus:
             self._end_rename()
         else:
             self.dismiss()
@@ -411,7 +355,7 @@ class ResumeScreen(Screen[None]):
         if holder is not None and (current is None or current.id != item.session.id):
             self.line.tell(f"{describe_holder(holder)}; rename it there")
             return
-        field = self._title
+        field = self.title_input
         self._renaming, field.value = item.session, item.session.title
         field.display = True
         field.focus()
@@ -438,5 +382,5 @@ class ResumeScreen(Screen[None]):
         self._load()
 
     def _end_rename(self) -> None:
-        self._title.display = False
+        self.title_input.display = False
         self.rows.focus()
