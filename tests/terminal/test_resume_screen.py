@@ -8,15 +8,24 @@ from pathlib import Path
 
 import apsw
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from textual.widgets import Input
 
-from recollect.display.session_list import CACHE_SECONDS, SessionDetails, describe_facts
+from recollect.display.display_text import display_width, sanitize
+from recollect.display.session_list import (
+    CACHE_SECONDS,
+    SessionDetails,
+    describe_facts,
+    matches_title,
+)
 from recollect.entries import Entry, Message, Note, Text, json_text
+from recollect.store.contract import SearchHit, SessionInfo
 from recollect.store.ids import new_id, now
 from recollect.store.sqlite import SqliteStore
 from recollect.terminal.confirm_line import ConfirmLine
 from recollect.terminal.resume_screen import ResumeScreen
-from recollect.terminal.session_list_view import SessionListView
+from recollect.terminal.session_list_view import SessionListView, passage_segments
 from recollect.terminal.session_runner import StartOptions
 from tests.terminal.pilot import DrivenTerminal, TerminalPlace
 from tests.terminal.stored_sessions import (
@@ -304,6 +313,32 @@ def test_a_damaged_session_is_listed_and_an_error_to_open_that_hides_nothing(
             assert "uno" in driven.shown()
 
     asyncio.run(use())
+
+
+@given(
+    text=st.text(max_size=300),
+    marks=st.lists(st.tuples(st.integers(-5, 320), st.integers(-5, 320)), max_size=5),
+    width=st.integers(0, 90),
+)
+def test_a_passage_fits_its_line_whatever_was_said_and_wherever_the_matches_are(
+    text: str, marks: list[tuple[int, int]], width: int
+) -> None:
+    info = SessionInfo("0" * 32, "title", None, 0, 0, 0)
+    entry = Entry("1" * 32, None, 0, Note(text=""))
+    segments = passage_segments(SearchHit(info, entry, text, tuple(marks)), width)
+    shown = "".join(segment.text for segment in segments)
+    assert display_width(shown) <= max(1, width)
+    assert shown == sanitize(shown)
+    assert "\n" not in shown
+
+
+def test_titles_are_found_by_words_and_ids_by_enough_of_their_digits() -> None:
+    info = SessionInfo("fade" * 8, "Parse the File", None, 0, 0, 0, "/home/me/work")
+    assert matches_title(info, "file PARSE")
+    assert not matches_title(info, "fade")
+    assert matches_title(info, "defade")
+    assert not matches_title(info, "work")
+    assert matches_title(info, "work", project=True)
 
 
 def test_resume_in_text_lists_takes_parts_of_ids_and_stays_where_it_is_on_errors(

@@ -13,10 +13,12 @@ from textual.widgets import Static
 from recollect.runtime.session_claims import SessionHolder
 from recollect.terminal.prompt_input import PromptInput
 from recollect.terminal.session_runner import SessionRunner
+from recollect.terminal.terminal_events import SessionHeld, SessionReleased
 from recollect.terminal.watching import describe_holder
 
+LOW = 12  # lines of a terminal
 _CHOICES = "w watch · f fork · n new · q leave"
-_RELEASED = "the other terminal has left this session: Enter takes over, and so does a prompt"
+_RELEASED = "the other terminal has left this session: Enter, or a prompt, takes over"
 
 
 class HeldPanel(Static, can_focus=True):
@@ -31,14 +33,20 @@ class HeldPanel(Static, can_focus=True):
         self._runner = runner
         self._said, self.has_left = "", False
 
-    def show_holder(self, holder: SessionHolder) -> None:
+    def show_event(self, event: SessionHeld | SessionReleased) -> None:
+        if isinstance(event, SessionHeld):
+            self._show_holder(event.holder)
+        else:
+            self._show_released()
+
+    def _show_holder(self, holder: SessionHolder) -> None:
         self._said = describe_holder(holder)
         self.remove_class("released")
         self._show()
         if not self.has_class("watching"):
             self._take_focus()
 
-    def show_released(self) -> None:
+    def _show_released(self) -> None:
         self._said = _RELEASED
         self.add_class("released")
         self._show()
@@ -59,6 +67,8 @@ class HeldPanel(Static, can_focus=True):
     def _show(self) -> None:
         if self.has_class("watching") and not self.has_class("released"):
             self.update(f"watching: {self._said} · Tab: {_CHOICES}")
+        elif self.app.size.height < LOW:  # the keys matter most
+            self.update(f"{_CHOICES}\n{self._said}")
         else:
             self.update(f"{self._said}\n{_CHOICES}")
 

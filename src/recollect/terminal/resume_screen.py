@@ -40,8 +40,8 @@ from recollect.terminal.session_runner import SessionRunner
 from recollect.terminal.watching import describe_holder
 
 PREVIEW_PAUSE, SEARCH_PAUSE = 0.06, 0.2  # seconds without a key before anything is read
-_KEYS = "Enter open · Tab projects · ^E rename · ^X trash · ^T its list · Esc close"
-_TRASH_KEYS = "Enter restore · Tab projects · ^T back to the sessions · Esc close"
+_KEYS = "Enter open · Esc close · Tab projects · ^E rename · ^X trash · ^T its list"
+_TRASH_KEYS = "Enter restore · Esc close · Tab projects · ^T back to the sessions"
 
 
 class ResumeScreen(PickerLayout):
