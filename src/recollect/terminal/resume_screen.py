@@ -76,7 +76,6 @@ class ResumeScreen(PickerLayout):
         self.rows.focus()
         self._show_place()
         self._load()
-        self._look_for_offers()
 
     # --- what is listed --------------------------------------------------------------------------
 
@@ -87,16 +86,20 @@ class ResumeScreen(PickerLayout):
             runtime = await self._runner.opened()
             store, self._loaded = runtime.store, False
             self._project = await asyncio.to_thread(lambda: runtime.project)
-            own = await store.sessions(project=self._project, trashed=self._in_trash, owner="")
-            self._own = {session.id for session in own}
             wanted, found = None if self._everywhere else self._project, list[SessionInfo]()
             async for chunk in list_rows(store, wanted, trashed=self._in_trash):
                 found += chunk
                 if not self._rows:  # a screenful; the rest comes as a whole
                     self._rows = [*found]
                     self._show_rows()
+            if self._everywhere:
+                own = await store.sessions(project=self._project, trashed=self._in_trash, owner="")
+                self._own |= {session.id for session in own}
             self._rows, self._loaded = found, True
             self._show_rows()
+            if not self._everywhere:
+                self._own |= {session.id for session in found}
+                self._look_for_offers()
         except RecollectError as error:
             self.line.tell(str(error))
 
@@ -280,7 +283,7 @@ class ResumeScreen(PickerLayout):
         session = item.session
         if self._in_trash:
             self._restore(session)
-        elif session.id in self._own or session.project is None:
+        elif not self._everywhere or session.id in self._own or session.project is None:
             self._open(session)
         else:
             here = abbreviate_home(str(self._runner.runtime.folders.cwd))
