@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 import msgspec
@@ -20,13 +19,19 @@ from recollect.cli.console import (
 )
 from recollect.cli.options import command, json_and_store_options
 from recollect.cli.store_access import use_runtime
-from recollect.display.display_text import one_line, pluralize, sanitize
-from recollect.display.home_paths import abbreviate_home
-from recollect.errors import RecollectError, StoreError, UnknownFormat
+from recollect.display.display_text import one_line, pluralize
+from recollect.display.import_outcomes import (
+    ImportOutcome,
+    WantedFiles,
+    collect_files,
+    describe_import,
+    label_session,
+    try_import,
+)
+from recollect.errors import UnknownFormat
 from recollect.runtime.runtime import Runtime
 from recollect.store.store_address import StoreAddress
 from recollect.transcripts.import_result import ImportProgress, ImportResult
-from recollect.transcripts.session_files import find_session_files
 
 MAX_PROBLEMS = 5
 _LINE_EVERY = 10.0  # seconds
@@ -55,15 +60,15 @@ def import_(
     others; the exit code is 1 then.
     """
     wanted = _collect(files)
-    outcomes: list[_Outcome] = []
+    outcomes: list[ImportOutcome] = []
     labels: dict[str, str] = {}
 
     async def work(runtime: Runtime) -> None:
         for number, path in enumerate(wanted.files, 1):
             counter = f"{number:,}/{len(wanted.files):,}  " if len(wanted.files) > 1 else ""
-            outcomes.append(_Outcome(path, await _import(runtime, path, counter)))
+            outcomes.append(await _import(runtime, path, counter))
         sessions = {outcome.session for outcome in outcomes if outcome.session}
-        labels.update([(session, await _label(runtime, session)) for session in sessions])
+        labels.update([(session, await label_session(runtime, session)) for session in sessions])
 
     try:
         use_runtime(file, work, make=True)
@@ -75,56 +80,9 @@ def import_(
     return _report(wanted, outcomes, labels, as_json=as_json, verbose=verbose)
 
 
-class _WantedFiles(NamedTuple):
-    files: tuple[Path, ...]
-    folders: tuple[Path, ...]
-    in_folders: frozenset[Path]  # files that nobody named
-    others: tuple[Path, ...]  # that hold no sessions, at first sight
-    failures: tuple[str, ...]
-
-
-class _Outcome(NamedTuple):
-    path: Path
-    result: ImportResult | RecollectError | OSError
-
-    @property
-    def session(self) -> str:
-        return self.result.session if isinstance(self.result, ImportResult) else ""
-
-    @property
-    def error(self) -> str:
-        if isinstance(self.result, OSError):
-            return f"cannot import {self.path}: {self.result.strerror or self.result}"
-        return str(self.result) if isinstance(self.result, RecollectError) else ""
-
-
-def _collect(given: tuple[Path, ...]) -> _WantedFiles:
-    files, others, folders, failures = list[Path](), list[Path](), list[Path](), list[str]()
-    in_folders: set[Path] = set()
-    for path in dict.fromkeys(given):
-        if not path.is_dir():
-            files.append(path)
-            continue
-        show_status(f"looking into {path}")
-        folders.append(path)
-        found = find_session_files(path)
-        show_status("")
-        files += found.files
-        others += found.others
-        failures += found.failures
-        in_folders.update(found.files)
-    return _WantedFiles(
-        tuple(dict.fromkeys(files)),
-        tuple(folders),
-        frozenset(in_folders.difference(given)),
-        tuple(others),
-        tuple(failures),
-    )
-
-
 def _report(
-    wanted: _WantedFiles,
-    outcomes: list[_Outcome],
+    wanted: WantedFiles,
+    outcomes: list[ImportOutcome],
     labels: dict[str, str],
     *,
     as_json: bool,
@@ -146,7 +104,8 @@ def _report(
         _print_warnings(outcome.path, outcome.result)
         if not as_json:
             short = labels.get(outcome.session, outcome.session[-8:])
-            _print_result(outcome.path, outcome.result, short)
+            for line in describe_import(outcome.path, outcome.result, short):
+                click.echo(line)
     failures = list(wanted.failures)
     if wanted.folders and not shown and not failures and len(outcomes) == len(wanted.files):
         where = ", ".join(map(str, wanted.folders))
@@ -167,29 +126,16 @@ def _print_strange(files: list[Path], *, verbose: bool) -> None:
     print_note(f"not recognised: {pluralize(len(files), 'file')}{lines}{more}")
 
 
-async def _label(runtime: Runtime, session: str) -> str:
-    """A session's short id and title, and its project if that is another one."""
-    info = await runtime.store.session(session)
-    short = (await runtime.store.short_session_ids([session]))[session]
-    label = f"{short} {one_line(info.title)}".rstrip()
-    if info.project in (None, runtime.project.path):
-        return label
-    return f"{label} (of {one_line(abbreviate_home(info.project))})"
-
-
-async def _import(
-    runtime: Runtime, path: Path, counter: str
-) -> ImportResult | RecollectError | OSError:
-    """Import one file, or return what is wrong: an error does not stop the other imports."""
-
-    progress = _show_progress(f"{counter}{path.name}")
+def _collect(given: tuple[Path, ...]) -> WantedFiles:
     try:
-        progress(0, 1)
-        return await runtime.import_file(path, progress)
-    except StoreError:
-        raise
-    except (RecollectError, OSError) as error:
-        return error
+        return collect_files(given, lambda folder: show_status(f"looking into {folder}"))
+    finally:
+        show_status("")
+
+
+async def _import(runtime: Runtime, path: Path, counter: str) -> ImportOutcome:
+    try:
+        return await try_import(runtime, path, _show_progress(f"{counter}{path.name}"))
     finally:
         show_status("")
 
@@ -209,7 +155,7 @@ def _show_progress(name: str) -> ImportProgress:
     return show
 
 
-def _outcome_document(outcome: _Outcome) -> dict[str, object]:
+def _outcome_document(outcome: ImportOutcome) -> dict[str, object]:
     document: dict[str, object] = {"file": str(outcome.path), "error": outcome.error or None}
     found = outcome.result
     return document | (msgspec.to_builtins(found) if isinstance(found, ImportResult) else {})
@@ -224,17 +170,3 @@ def _print_warnings(path: Path, result: ImportResult) -> None:
         print_warning(f"{path.name}: {warning}")
     if len(warnings) > MAX_WARNINGS:
         print_warning(f"{path.name}: {len(warnings) - MAX_WARNINGS:,} more warnings")
-
-
-def _print_result(path: Path, result: ImportResult, label: str) -> None:
-    known = f", {result.already:,} known" if result.already else ""
-    problems = f", {pluralize(len(result.problems), 'problem')}" if result.problems else ""
-    counts = f"{_describe_added(result.added)}{known}{problems}"
-    click.echo(sanitize(f"{path.name}: {counts} → session {label}"))
-    if result.subagents:
-        added = _describe_added(sum(one.added for one in result.subagents))
-        click.echo(f"  with {pluralize(len(result.subagents), 'subagent')}: {added}")
-
-
-def _describe_added(count: int) -> str:
-    return f"{pluralize(count, 'entry')} added" if count else "nothing new"

@@ -51,14 +51,19 @@ async def find_session_or_entry(store: Store, given: str) -> tuple[SessionInfo, 
     bare = given.strip(_WRAPPING)
     for one in dict.fromkeys((given, bare or given)):
         try:
-            return await _session(store, one), None
+            return await _find_session(store, one), None
         except UnknownSession:
             with suppress(UnknownEntry):
                 return await _entry(store, one)
     raise UnknownId(given)
 
 
-async def _session(store: Store, given: str) -> SessionInfo:
+async def find_by_id(store: Store, given: str) -> SessionInfo:
+    """The session with this id; one that is not enough is an error that lists what it may mean."""
+    return await _find_session(store, given.strip(_WRAPPING) or given)
+
+
+async def _find_session(store: Store, given: str) -> SessionInfo:
     try:
         return await session_by_id(store, given)
     except AmbiguousId as vague:

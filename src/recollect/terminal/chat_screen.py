@@ -17,6 +17,7 @@ from recollect.session import Session
 from recollect.terminal.approval_panel import ApprovalPanel
 from recollect.terminal.command_table import run_command
 from recollect.terminal.event_feed import EventFeed
+from recollect.terminal.held_panel import HeldPanel
 from recollect.terminal.prompt_input import PromptInput
 from recollect.terminal.session_runner import SessionRunner
 from recollect.terminal.session_status import read_status
@@ -24,10 +25,13 @@ from recollect.terminal.slash_commands import find_builtin, parse_command
 from recollect.terminal.status_line import StatusLine
 from recollect.terminal.terminal_events import (
     ApprovalAsked,
+    EntriesAppended,
     NoticeGiven,
     PromptEnded,
     QueueChanged,
+    SessionHeld,
     SessionOpened,
+    SessionReleased,
     SessionReloaded,
     TerminalEvent,
 )
@@ -53,6 +57,7 @@ class ChatScreen(Screen[None]):
         self.runner, self._show_screen = runner, show_screen
         self.transcript = BlockList()
         self.feed = EventFeed(self.transcript)
+        self._loading = False  # the newest entries of a session
 
     def compose(self) -> ComposeResult:
         yield TranscriptView(self.transcript)
@@ -67,25 +72,47 @@ class ChatScreen(Screen[None]):
     # --- events ----------------------------------------------------------------------------------
 
     def show_event(self, event: TerminalEvent) -> None:
+        event = self._after_page(event)
         self.feed.add(event)
         match event:
             case SessionOpened(session=session):
-                self.transcript.clear()
-                if session is not None:
-                    self._load(session)
+                for panel in self.query(HeldPanel):
+                    panel.leave()
+                self._show_session(session)
             case SessionReloaded(session=session):
-                self.transcript.clear()
-                self._load(session)
+                self._show_session(session)
             case QueueChanged(waiting=waiting):
                 lines = [f"queued: {one_line(prompt.text)}" for prompt in waiting]
                 self.query_one("#queue", Static).update(sanitize("\n".join(lines)))
             case ApprovalAsked():
                 self.mount(ApprovalPanel(event), before=self.query_one(PromptInput))
+            case SessionHeld() | SessionReleased():
+                self._held_panel().show_event(event)
             case _:
                 pass
         if isinstance(event, RunStarted | ReplyFinished | RunResult | PromptEnded | SessionOpened):
             self._show_status()
         self.query_one("#activity", Static).update(sanitize(self.feed.activity))
+
+    def _after_page(self, event: TerminalEvent) -> TerminalEvent:
+        """What others append while the newest page is read may be on it already: read it again."""
+        if isinstance(event, EntriesAppended) and self._loading:
+            return SessionReloaded(event.session, "it was continued elsewhere")
+        return event
+
+    def _show_session(self, session: Session | None) -> None:
+        self.transcript.clear()
+        self._loading = session is not None
+        if session is not None:
+            self._load(session)
+
+    def _held_panel(self) -> HeldPanel:
+        for panel in self.query(HeldPanel):
+            if not panel.has_left:
+                return panel
+        panel = HeldPanel(self.runner)
+        self.mount(panel, before=self.query_one(PromptInput))
+        return panel
 
     @work(exclusive=True, group="load")
     async def _load(self, session: Session) -> None:
@@ -97,6 +124,7 @@ class ChatScreen(Screen[None]):
         self.transcript.add_entries(
             await store.page(session.id, start=start, limit=FIRST_PAGE, at=head)
         )
+        self._loading = False
         while start:
             end, start = start, max(0, start - PAGE)
             page = await store.page(session.id, start=start, limit=end - start, at=head)
@@ -113,7 +141,11 @@ class ChatScreen(Screen[None]):
         command = parse_command(event.text)
         if command is None:
             text = event.text.removeprefix("/") if event.text.startswith("//") else event.text
-            self.runner.send(text)
+            try:
+                self.runner.send(text)
+            except RecollectError as error:  # the session is open elsewhere
+                self.show_event(NoticeGiven(str(error), "warning"))
+                self.query_one(PromptInput).text = event.text
             return
         self._run_command(*command)
 

@@ -14,6 +14,7 @@ from recollect.terminal.history_commands import (
 )
 from recollect.terminal.init_command import run_init
 from recollect.terminal.model_commands import run_model, show_tools
+from recollect.terminal.session_list_commands import export, import_files, resume
 from recollect.terminal.session_runner import SessionRunner
 from recollect.terminal.settings_commands import run_settings, run_theme
 from recollect.terminal.slash_commands import find_command
@@ -57,6 +58,9 @@ TEXT_COMMANDS: dict[str, TextCommand] = {
     "theme": run_theme,
     "settings": run_settings,
     "quit": _quit,
+    "resume": resume,
+    "import": import_files,
+    "export": export,
 }
 
 

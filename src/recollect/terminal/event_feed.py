@@ -19,6 +19,7 @@ from recollect.runtime.prompt_run import RunResult, RunStarted
 from recollect.terminal.terminal_events import (
     ApprovalAsked,
     DownloadProgressed,
+    EntriesAppended,
     NoticeGiven,
     PromptEnded,
     PromptStarted,
@@ -41,6 +42,8 @@ class EventFeed:
     def add(self, event: TerminalEvent) -> None:  # noqa: C901 - one case per event
         shown = self.transcript
         match event:
+            case EntriesAppended(entries=entries):
+                shown.add_entries(entries)
             case PromptStarted(prompt=prompt):
                 shown.add_said(prompt.text, prompt.attachments)
                 self.activity = WAITING

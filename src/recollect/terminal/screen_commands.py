@@ -12,6 +12,7 @@ from textual.worker import Worker
 from recollect.terminal.history_commands import fork_session, rename_session, rewind_in_text
 from recollect.terminal.rewind_screen import RewindScreen
 from recollect.terminal.rewind_steps import RewindDone
+from recollect.terminal.session_list_commands import show_import, show_resume
 from recollect.terminal.settings_commands import run_theme
 from recollect.terminal.stats_commands import copy_reply
 from recollect.terminal.terminal_events import NoticeGiven
@@ -90,4 +91,6 @@ SCREEN_COMMANDS: dict[str, ScreenCommand] = {
     "rewind": _rewind,
     "theme": _theme,
     "tree": _tree,
+    "resume": show_resume,
+    "import": show_import,
 }

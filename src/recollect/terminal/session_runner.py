@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing, suppress
+from contextlib import aclosing, closing, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,6 +23,12 @@ from recollect.errors import RecollectError
 from recollect.runtime.permission_policy import ApprovalRequest
 from recollect.runtime.prompt_run import ActiveSession, RunOptions, RunResult, SessionOrigin
 from recollect.runtime.runtime import Door, Overrides, Runtime, open_runtime
+from recollect.runtime.session_claims import (
+    SessionClaim,
+    SessionHolder,
+    claim_session,
+    find_holder,
+)
 from recollect.runtime.session_model import model_choice
 from recollect.session import Session
 from recollect.terminal.session_approvals import SessionApprovals
@@ -36,14 +42,15 @@ from recollect.terminal.terminal_events import (
     PromptStarted,
     QueueChanged,
     QueuedPrompt,
+    SessionHeld,
     SessionOpened,
     SessionReloaded,
     TerminalEvent,
 )
+from recollect.terminal.watching import HeldElsewhere, follow_appends, watch_claim
 from recollect.tokens import add_usage
 
 T = TypeVar("T")
-FOLLOW_SECONDS = 5.0  # how long one wait for another writer's append lasts
 
 
 class StartOptions(msgspec.Struct, frozen=True):
@@ -52,6 +59,7 @@ class StartOptions(msgspec.Struct, frozen=True):
     store: Path | str | None = None
     session: str | None = None  # to continue; none: a new one
     fork: bool = False
+    initial_screen: str = ""  # the command whose screen is open at first, such as `resume`
     overrides: Overrides = Overrides()
     run: RunOptions = RunOptions()
     suggestions: tuple[str, ...] = ()  # prompts that are offered one after the other
@@ -63,6 +71,14 @@ class _Wanted(msgspec.Struct, frozen=True):
 
     given: str | None = None
     fork: bool = False
+
+
+class _Found(msgspec.Struct, frozen=True):
+    """A session that was wanted, and is open."""
+
+    wanted: _Wanted
+    session: Session
+    origin: SessionOrigin
 
 
 class TerminalBusy(RecollectError):
@@ -79,6 +95,8 @@ class SessionRunner:
         self.overrides = options.overrides
         self.session: Session | None = None
         self.active: ActiveSession | None = None
+        self.holder: SessionHolder | None = None  # of the session: it is watched, not changed
+        self._found: _Found | None = None  # the wanted session, opened already
         self._runtime: Runtime | None = None
         self._opened = asyncio.Event()  # there is a runtime, or there never will be
         self.approvals = SessionApprovals()
@@ -127,7 +145,12 @@ class SessionRunner:
     def send(
         self, text: str, attachments: tuple[str, ...] = (), *, model: str = ""
     ) -> QueuedPrompt:
-        """Queue a prompt; it runs at once if nothing else does."""
+        """Queue a prompt; it runs at once if nothing else does. A session that is open elsewhere
+        refuses it, unless the other terminal has left."""
+        if self.is_released:
+            self.take_over()
+        else:
+            self._refuse_held()
         self._number += 1
         prompt = QueuedPrompt(text, attachments, self._number, model)
         self._waiting.append(prompt)
@@ -163,8 +186,21 @@ class SessionRunner:
         self._wanted = _Wanted(given, fork)
         self._news.set()
 
+    @property
+    def is_released(self) -> bool:
+        """Whether the session is watched, and the other terminal has left it."""
+        if self.holder is None or self.session is None:
+            return False
+        return find_holder(self.runtime.store.address, self.session.id) is None
+
+    def take_over(self) -> None:
+        """Work in the session that is watched, if the other terminal has left it."""
+        if self.session is not None and self.holder is not None:
+            self.open(self.session.id)
+
     async def edit(self, work: Callable[[Session], Awaitable[T]], what: str) -> T:
         """Change the session between prompts, and show it anew."""
+        self._refuse_held()
         if self.busy or self.session is None:
             raise TerminalBusy(what) if self.busy else RecollectError(f"no session yet to {what}")
         async with self._lock:
@@ -233,12 +269,17 @@ class SessionRunner:
             if found is None:
                 return
             session, origin = found
-            async with self.runtime.activate(session, origin) as active:
-                self.session, self.active = session, active
-                if origin == "new":
-                    await self._keep_model(session)
-                self.notify(SessionOpened(session, origin))
-                await self._serve_prompts(active)
+            claim = await claim_session(self.runtime.store.address, session.id)
+            if isinstance(claim, SessionHolder):
+                await self._serve_held(session, origin, claim)
+                return
+            with closing(claim):
+                async with self.runtime.activate(session, origin) as active:
+                    self.session, self.active = session, active
+                    if origin == "new":
+                        await self._keep_model(session)
+                    self.notify(SessionOpened(session, origin))
+                    await self._serve_prompts(active, claim)
         except RecollectError as error:
             self.notify(NoticeGiven(str(error), "error"))
             self._drop_waiting()
@@ -248,19 +289,57 @@ class SessionRunner:
     async def _open(self, wanted: _Wanted) -> tuple[Session, SessionOrigin] | None:
         """The wanted session; a new one as soon as there is a prompt. None: something else is
         wanted now."""
+        found, self._found = self._found, None
+        if found is not None and found.wanted is wanted:
+            return found.session, found.origin
         if wanted.given is not None:
             return await self.runtime.open_session(wanted.given, fork=wanted.fork)
         self.notify(SessionOpened(None, "new"))
         while not self._waiting:
-            if self._closing or self._wanted is not None:
+            if self._closing or await self._found_other():
                 return None
             await self._wait()
         return await self.runtime.open_session(None, prompt=self._waiting[0].text)
 
-    async def _serve_prompts(self, active: ActiveSession) -> None:
-        following = asyncio.create_task(self._follow(active))
+    async def _found_other(self) -> bool:
+        """Whether to leave the session, because another one is wanted and could be opened. One
+        that does not exist, or is damaged, is an error, and this session goes on."""
+        while (wanted := self._wanted) is not None and wanted.given is not None:
+            try:
+                opened = await self.runtime.open_session(wanted.given, fork=wanted.fork)
+            except RecollectError as error:
+                self.notify(NoticeGiven(str(error), "error"))
+                if self._wanted is wanted:
+                    self._wanted = None
+                continue
+            if self._wanted is wanted:
+                self._found = _Found(wanted, *opened)
+                return True
+        return wanted is not None
+
+    async def _serve_held(
+        self, session: Session, origin: SessionOrigin, holder: SessionHolder
+    ) -> None:
+        """Show a session that another terminal works in, until another one is wanted."""
+        self.session, self.holder = session, holder
+        self.notify(SessionOpened(session, origin))
+        self.notify(SessionHeld(session, holder))
+        tasks = [
+            asyncio.create_task(self._follow(session)),
+            asyncio.create_task(watch_claim(session, holder, self.notify)),
+        ]
         try:
-            while not self._closing and self._wanted is None:
+            while not (self._closing or await self._found_other()):
+                await self._wait(for_prompts=False)
+        finally:
+            self.holder = None
+            for task in tasks:
+                task.cancel()
+
+    async def _serve_prompts(self, active: ActiveSession, claim: SessionClaim) -> None:
+        following = asyncio.create_task(self._follow(active.session))
+        try:
+            while not (self._closing or await self._found_other()):
                 if not self._waiting:
                     await self._wait()
                     continue
@@ -270,6 +349,7 @@ class SessionRunner:
                 with suppress(asyncio.CancelledError):
                     await self._turn
                 self._turn = None
+                await claim.follow(active.session.id)
         finally:
             following.cancel()
             if self._turn is not None:
@@ -303,24 +383,23 @@ class SessionRunner:
         if (waiting := self._ends.pop(prompt.number, None)) is not None and not waiting.done():
             waiting.set_result(completed)
 
-    async def _follow(self, active: ActiveSession) -> None:
+    async def _follow(self, session: Session) -> None:
         """Show what another program appends to the session while nothing runs here."""
-        session = active.session
-        while True:
-            head = session.view().head
-            moved = await self.runtime.store.wait_for_append(session.id, head, FOLLOW_SECONDS)
-            if not moved or self.busy or session.view().head != head:
-                continue
-            async with self._lock:
-                if session.view().head != head:
-                    continue  # it was an edit of ours, which was shown
-                await session.reload()
-            if session.view().head != head:
-                self.notify(SessionReloaded(session, "it was continued elsewhere"))
+        await follow_appends(session, self._lock, lambda: not self.busy, self.notify)
 
-    async def _wait(self) -> None:
+    def _refuse_held(self) -> None:
+        if self.is_released:
+            raise RecollectError(
+                "the other terminal has left this session; take it over first: with a prompt, or "
+                "with /resume and its id"
+            )
+        if self.holder is not None:
+            raise HeldElsewhere(self.holder)
+
+    async def _wait(self, *, for_prompts: bool = True) -> None:
         self._news.clear()
-        if not self._waiting and self._wanted is None and not self._closing:
+        is_prompt = for_prompts and bool(self._waiting)
+        if not is_prompt and self._wanted is None and not self._closing:
             await self._news.wait()
 
     def _changed(self) -> None:

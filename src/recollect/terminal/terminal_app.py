@@ -32,6 +32,8 @@ class TerminalApp(App[int]):
         await self.push_screen(self.chat)
         self.run_worker(self._serve(), name="session", exit_on_error=True)
         self.run_worker(self._follow_settings(), name="theme")
+        if name := self.runner.options.initial_screen:
+            self.run_worker(self.run_screen_command(name, ""), name="initial screen")
 
     async def _serve(self) -> None:
         try:

@@ -7,8 +7,10 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from recollect.entries import Entry
 from recollect.runtime.permission_policy import ApprovalRequest
 from recollect.runtime.prompt_run import RunEvent, SessionOrigin
+from recollect.runtime.session_claims import SessionHolder
 from recollect.session import Session
 
 
@@ -33,6 +35,26 @@ class SessionReloaded(msgspec.Struct, frozen=True):
 
     session: Session
     why: str
+
+
+class EntriesAppended(msgspec.Struct, frozen=True):
+    """Another program appended these entries to the session."""
+
+    session: Session
+    entries: tuple[Entry, ...]
+
+
+class SessionHeld(msgspec.Struct, frozen=True):
+    """The session that is shown is open in another terminal: it can be watched, not changed."""
+
+    session: Session
+    holder: SessionHolder
+
+
+class SessionReleased(msgspec.Struct, frozen=True):
+    """The other terminal has left the session that is watched."""
+
+    session: Session
 
 
 class PromptStarted(msgspec.Struct, frozen=True):
@@ -88,6 +110,9 @@ TerminalEvent: TypeAlias = (
     RunEvent
     | SessionOpened
     | SessionReloaded
+    | EntriesAppended
+    | SessionHeld
+    | SessionReleased
     | PromptStarted
     | PromptEnded
     | QueueChanged

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-from recollect.errors import AmbiguousId, NotFound, SessionTrashed, UnknownSession
+from recollect.errors import AmbiguousId, Damaged, NotFound, SessionTrashed, UnknownSession
 from recollect.store.contract import Project, SessionInfo, Store
 from recollect.store.ids import LAST, is_id, normalize_id
 from recollect.transcripts.original_files import original_session_id
 from recollect.transcripts.subagent_links import read_link
 
 MAX_CANDIDATES = 9  # that an error can list
-MAX_SUBAGENT_ENTRIES = 300  # far more than any sub-agent's session has
 
 
 async def find_session(store: Store, given: str, project: Project) -> SessionInfo:
@@ -74,15 +73,18 @@ async def refuse_trashed(store: Store, session: SessionInfo) -> SessionInfo:
 async def latest_session(store: Store, project: Project | None = None) -> SessionInfo | None:
     """The most recently used session, of a project or of all, that is not a sub-agent's."""
     for session in await store.sessions(project=project):
-        if not await _is_subagents(store, session):
+        if not await is_subagents(store, session):
             return session
     return None
 
 
-async def _is_subagents(store: Store, session: SessionInfo) -> bool:
+async def is_subagents(store: Store, session: SessionInfo) -> bool:
     """Whether it belongs to a sub-agent: after a crash it can be the most recent one."""
-    if session.entries > MAX_SUBAGENT_ENTRIES:
+    if session.head is None:
         return False
-    first, *_ = await store.path(session.id) or (None,)
-    link = read_link(first.body) if first is not None else None
+    try:
+        entries = await store.page(session.id, start=0, limit=1, at=session.head)
+    except Damaged:  # whoever opens it is told
+        return False
+    link = read_link(entries[0].body) if entries else None
     return link is not None and link.to == "parent"

@@ -7,16 +7,19 @@ imported. The walk is bounded, and a folder that cannot be read counts as empty.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
 from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from recollect.transcripts.gemini_cli.message_records import NAME as GEMINI
+from recollect.transcripts.gemini_cli.project_folder import is_in_project
 from recollect.transcripts.subagent_links import NAME as CLAUDE_CODE
 
 MAX_LOOKED_AT = 20_000  # names in all folders of one agent
+_CLAUDE_NAME = re.compile(r"[^a-zA-Z0-9]")  # what is a hyphen in the name of a project's folder
 
 
 class AgentLocation(NamedTuple):
@@ -58,6 +61,19 @@ def find_agent_sessions(
             complete = looked.names < MAX_LOOKED_AT
             found.append(AgentSessions(location.agent, files, complete, folder, location.pattern))
     return tuple(found)
+
+
+def list_session_files(found: AgentSessions) -> tuple[Path, ...]:
+    """The files that were counted."""
+    return tuple(_matches(found.folder, found.pattern.split("/"), _LookedAt()))
+
+
+def is_file_of(path: Path, folders: Collection[str]) -> bool:
+    """Whether an agent kept this session file for one of these working directories, as far as the
+    names of the folders around it tell."""
+    if path.parent.name in {_CLAUDE_NAME.sub("-", folder) for folder in folders}:
+        return True
+    return any(is_in_project(path, folder) for folder in folders)
 
 
 class _LookedAt:

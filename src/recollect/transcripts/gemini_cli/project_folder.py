@@ -35,6 +35,14 @@ def hash_path(path: str) -> str:
     return hashlib.sha256(path.encode("utf-8", "replace")).hexdigest()
 
 
+def is_in_project(path: Path, project: str) -> bool:
+    """Whether a session file is of the project with this path."""
+    wanted = hash_path(project)
+    if path.parent.parent.name == wanted:
+        return True
+    return project in _named_folders(path, wanted)
+
+
 def with_project_folder(
     file: TranscriptFile, path: Path, _read: ReadTranscript
 ) -> TranscriptBundle:
