@@ -65,6 +65,7 @@ class Agent(msgspec.Struct, frozen=True):
     permission_check: PermissionCheck = allow_reads_only  # decides if `permissions` do not
     write_guard: WriteGuard = protect_config
     ask_user: AskUser = refuse_unasked  # for a call that a hook wants the user to agree to
+    show_secrets: tuple[str, ...] = ()  # secrets in the roots that tools may read, as in settings
     generation: Generation = Generation()
     rules: ElisionRules | Sequence[CustomRule] = ()
     budget: Budget | None = None

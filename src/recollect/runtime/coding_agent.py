@@ -95,6 +95,7 @@ class LazyCommands:
             self._runner = CommandRunner(
                 sandbox="none" if given.mode == "unrestricted" else given.sandbox,
                 network=given.network,
+                show_secrets=given.show_secrets,
                 guarded=tuple(guarded.values()),
                 programs=tuple(
                     os.path.realpath(self._effective.root / path)
@@ -155,8 +156,9 @@ def build_agent(
         roots=folders.roots,
         cwd=folders.cwd,
         permission_check=build_permission_check(
-            workspace.effective, workspace.approve, denied, folders.cwd
+            workspace.effective, workspace.approve, denied, folders.cwd, folders.roots
         ),
+        show_secrets=settings.permissions.show_secrets,
         write_guard=_guard_hook_files(workspace.effective),
         ask_user=_ask_for_hooks(workspace.approve),
         generation=options.generation,

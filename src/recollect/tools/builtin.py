@@ -221,7 +221,10 @@ def shell_tools(
         """
         log = OutputLog(context.note, context.call, recallable=recallable)
         where = (context.roots, context.locate(directory or "."), timeout, context.tell, log)
-        return await use(lambda runner: runner.run(command, *where, background=background))
+        sees = context.approved
+        return await use(
+            lambda runner: runner.run(command, *where, background=background, sees_secrets=sees)
+        )
 
     @tool("read")
     async def read_job(context: ToolContext, job: str = "") -> ToolReturn:

@@ -35,6 +35,7 @@ from recollect.tools.safe_open import (
     open_in_folder,
     read_descriptor,
 )
+from recollect.tools.secret_access import kept_secrets, refuse_secret
 from recollect.tools.tool import ToolContext, ToolFailed
 from recollect.workspace.text_format import decode_text
 
@@ -88,7 +89,7 @@ async def search_contents(
     include = drop_pattern_sign(include, context.root / path, context.roots)
     files = parse_pattern(include) if include else None
     deadline = SearchDeadline()
-    search = _ContentSearch(context.roots, wanted, files, deadline, use_git=respect_git_ignore)
+    search = _ContentSearch(context, wanted, files, deadline, use_git=respect_git_ignore)
     try:
         narrowed = None
         if program := find_ripgrep(context.roots):
@@ -180,14 +181,16 @@ class _ContentSearch:
 
     def __init__(
         self,
-        roots: Sequence[Path],
+        context: ToolContext,
         wanted: regex.Pattern[str],
         include: GlobPattern | None,
         deadline: SearchDeadline,
         *,
         use_git: bool,
     ) -> None:
-        self._roots, self._wanted, self._include = roots, wanted, include
+        self._context, self._roots = context, context.roots
+        self._secrets, self._kept = kept_secrets(context), set[str]()
+        self._wanted, self._include = wanted, include
         self._deadline, self._use_git = deadline, use_git
         self._lines: list[str] = []
         self._notes: list[str] = []
@@ -215,6 +218,7 @@ class _ContentSearch:
             elif self._is_file(path):
                 with open_file(self._roots, path) as file:
                     refuse_hidden(self._roots, path, file.path)
+                    refuse_secret(self._context, path, file.path)
                     self._look(file, file.path)
             else:
                 with open_folder(self._roots, path) as folder:
@@ -240,7 +244,7 @@ class _ContentSearch:
         self._look_at_all(
             (folder.path / file.path, open_in_folder(file.folder, file.name))
             for file in walk
-            if self._includes(file.path)
+            if self._includes(file.path) and not self._keeps(folder.path / file.path)
         )
         self._note_walk(walk)
 
@@ -262,13 +266,20 @@ class _ContentSearch:
 
     def _wants(self, file: WalkedFile, folder: Path) -> bool:
         """Whether a file is one for ripgrep, which would pass over large files in silence."""
-        if not self._includes(file.path):
+        if not self._includes(file.path) or self._keeps(folder / file.path):
             return False
         with suppress(OSError):
             info = os.stat(file.name, dir_fd=file.folder, follow_symlinks=False)
             if stat.S_ISREG(info.st_mode) and info.st_size > MAX_BYTES:
                 self._too_large.append(folder / file.path)
                 return False
+        return True
+
+    def _keeps(self, path: Path) -> bool:
+        """Whether a file is a secret of the workspace, which is left out."""
+        if self._secrets is None or not self._secrets.is_secret(path):
+            return False
+        self._kept.add(str(path))
         return True
 
     def _look(self, file: CheckedFile, path: Path) -> None:
@@ -290,6 +301,8 @@ class _ContentSearch:
             self._lines.append(f"[at most {MAX_PER_FILE} matches of a file are shown]")
 
     def _report(self, path: str) -> str:
+        if self._kept:
+            self._notes.append(_describe_kept(sorted(self._kept)))
         if self._too_large:
             self._notes.append(_describe_large(self._too_large))
         notes = [f"[{note}]" for note in self._notes]
@@ -299,6 +312,11 @@ class _ContentSearch:
         matches = f"{self._matches} match{'es' if self._matches > 1 else ''}"
         files = f"{self._files} file{'s' if self._files > 1 else ''}"
         return "\n".join([f"{matches} in {files} for {what}:", *self._lines, *notes])
+
+
+def _describe_kept(files: Sequence[str]) -> str:
+    named = ", ".join(map(quote, files[:MAX_NAMED])) + (", …" if len(files) > MAX_NAMED else "")
+    return f"left out: secrets of the workspace: {named}; read_file asks the user for one"
 
 
 def _describe_large(files: Sequence[Path]) -> str:

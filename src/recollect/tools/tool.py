@@ -96,6 +96,8 @@ class ToolContext(msgspec.Struct, frozen=True):
     call: str = ""  # the call's id
     note: Callable[[Note], Awaitable[str]] = _append_nothing  # before the result; returns its id
     cwd: Path | None = None  # in one of the roots; relative paths begin there. None: the first root
+    approved: bool = False  # the user allowed this very call, so it may read secrets
+    show_secrets: tuple[str, ...] = ()  # secrets in the roots that every call may read
 
     @property
     def root(self) -> Path:

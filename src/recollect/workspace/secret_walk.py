@@ -1,0 +1,72 @@
+"""Walks the names below a folder, and knows which of them lie in a folder that holds secrets.
+
+No link is followed. What git keeps for itself is skipped, and packages that were installed
+(`node_modules`, `site-packages`): they were published, and hold certificates and sample keys. A
+virtual environment named `.env` is no secret.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from recollect.workspace.secret_names import is_secret_name
+
+MOST_ENTRIES = 200_000
+_SKIPPED = frozenset({".git", "node_modules", "site-packages", "dist-packages"})
+_VIRTUAL_ENVIRONMENT = "pyvenv.cfg"
+
+
+class WalkedName(NamedTuple):
+    entry: os.DirEntry[str]
+    path: str  # from where the walk began
+    is_folder: bool
+    is_secret: bool  # by its name, or by that of a folder on the way to it
+
+
+class SecretWalk:
+    """The names below a folder."""
+
+    def __init__(self, start: Path | str, most_entries: int = MOST_ENTRIES) -> None:
+        self._start, self._most = str(start), most_entries
+        self.complete = True  # False: there is too much to look at
+        self.closed: list[str] = []  # folders that we may not look into
+
+    def __iter__(self) -> Iterator[WalkedName]:
+        left = self._most
+        waiting = [("", False)]
+        while waiting:
+            below, secret = waiting.pop()
+            prefix = f"{below}/" if below else ""
+            entries = self._list(below)
+            left -= len(entries)
+            if left < 0:
+                self.complete = False
+                return
+            for entry in entries:
+                name = entry.name
+                is_folder = entry.is_dir(follow_symlinks=False)
+                named = secret or is_secret_name(name.lower())
+                if is_folder and named and is_virtual_environment(entry.path):
+                    named = False
+                yield WalkedName(entry, prefix + name, is_folder, named)
+                if is_folder and name not in _SKIPPED:
+                    waiting.append((prefix + name, named))
+
+    def _list(self, below: str) -> list[os.DirEntry[str]]:
+        try:
+            with os.scandir(f"{self._start}/{below}") as found:
+                return list(found)
+        except PermissionError:
+            self.closed.append(below)
+        except (FileNotFoundError, NotADirectoryError):
+            pass  # it is gone meanwhile
+        return []
+
+
+def is_virtual_environment(folder: str) -> bool:
+    """Whether a folder whose name could be that of a secret holds a virtual environment."""
+    named = os.path.basename(folder).lower().startswith(".env")
+    return named and os.path.lexists(f"{folder}/{_VIRTUAL_ENVIRONMENT}")
