@@ -82,7 +82,7 @@ class _Command(NamedTuple):
     limit: float
     output: OutputRecorder
     relay: OutputRelay
-    sees_secrets: bool
+    approved: bool
 
 
 class _CommandEnd(NamedTuple):
@@ -154,7 +154,7 @@ class CommandRunner:
         log: OutputLog,
         *,
         background: bool,
-        sees_secrets: bool = False,
+        approved: bool = False,
     ) -> CommandResult:
         """Run a command line, to its end or in the background, in a directory inside the roots
         (empty: the first root). It may take so many seconds (0: the default); `relay` gets its
@@ -171,9 +171,7 @@ class CommandRunner:
         words, policy = _command_words(line), self._policy(roots)
         directory = _resolve_directory(policy, directory)
         output = OutputRecorder(OutputCapture(self._folder), log)
-        command = _Command(
-            words, policy, directory, limit, output, OutputRelay(relay), sees_secrets
-        )
+        command = _Command(words, policy, directory, limit, output, OutputRelay(relay), approved)
         if background:
             return await self._start_job(line, command)
         try:
@@ -284,7 +282,7 @@ class CommandRunner:
 
     async def _find_hidden(self, command: _Command) -> WorkspaceSecrets:
         """What is to be hidden from a command; that it cannot be is an error."""
-        if command.sees_secrets or self.isolation.kind != "bubblewrap":
+        if command.approved or self.isolation.kind != "bubblewrap":
             return WorkspaceSecrets()
         # in a thread: a large workspace takes a while to be looked through
         found = await asyncio.to_thread(find_hidden, command.policy.roots, self._show_secrets)

@@ -35,7 +35,7 @@ from recollect.tools.safe_open import (
     open_in_folder,
     read_descriptor,
 )
-from recollect.tools.secret_access import kept_secrets, refuse_secret
+from recollect.tools.secret_access import KeptSecrets, refuse_secret
 from recollect.tools.tool import ToolContext, ToolFailed
 from recollect.workspace.text_format import decode_text
 
@@ -189,7 +189,7 @@ class _ContentSearch:
         use_git: bool,
     ) -> None:
         self._context, self._roots = context, context.roots
-        self._secrets, self._kept = kept_secrets(context), set[str]()
+        self._kept = KeptSecrets(context)
         self._wanted, self._include = wanted, include
         self._deadline, self._use_git = deadline, use_git
         self._lines: list[str] = []
@@ -244,7 +244,7 @@ class _ContentSearch:
         self._look_at_all(
             (folder.path / file.path, open_in_folder(file.folder, file.name))
             for file in walk
-            if self._includes(file.path) and not self._keeps(folder.path / file.path)
+            if self._includes(file.path) and not self._kept.keeps(folder.path / file.path)
         )
         self._note_walk(walk)
 
@@ -266,20 +266,13 @@ class _ContentSearch:
 
     def _wants(self, file: WalkedFile, folder: Path) -> bool:
         """Whether a file is one for ripgrep, which would pass over large files in silence."""
-        if not self._includes(file.path) or self._keeps(folder / file.path):
+        if not self._includes(file.path) or self._kept.keeps(folder / file.path):
             return False
         with suppress(OSError):
             info = os.stat(file.name, dir_fd=file.folder, follow_symlinks=False)
             if stat.S_ISREG(info.st_mode) and info.st_size > MAX_BYTES:
                 self._too_large.append(folder / file.path)
                 return False
-        return True
-
-    def _keeps(self, path: Path) -> bool:
-        """Whether a file is a secret of the workspace, which is left out."""
-        if self._secrets is None or not self._secrets.is_secret(path):
-            return False
-        self._kept.add(str(path))
         return True
 
     def _look(self, file: CheckedFile, path: Path) -> None:
@@ -301,8 +294,8 @@ class _ContentSearch:
             self._lines.append(f"[at most {MAX_PER_FILE} matches of a file are shown]")
 
     def _report(self, path: str) -> str:
-        if self._kept:
-            self._notes.append(_describe_kept(sorted(self._kept)))
+        if kept := self._kept.note():
+            self._notes.append(kept)
         if self._too_large:
             self._notes.append(_describe_large(self._too_large))
         notes = [f"[{note}]" for note in self._notes]
@@ -312,11 +305,6 @@ class _ContentSearch:
         matches = f"{self._matches} match{'es' if self._matches > 1 else ''}"
         files = f"{self._files} file{'s' if self._files > 1 else ''}"
         return "\n".join([f"{matches} in {files} for {what}:", *self._lines, *notes])
-
-
-def _describe_kept(files: Sequence[str]) -> str:
-    named = ", ".join(map(quote, files[:MAX_NAMED])) + (", …" if len(files) > MAX_NAMED else "")
-    return f"left out: secrets of the workspace: {named}; read_file asks the user for one"
 
 
 def _describe_large(files: Sequence[Path]) -> str:

@@ -13,6 +13,8 @@ from recollect.tools.resolve_path import quote
 from recollect.tools.tool import ToolContext, ToolFailed
 from recollect.workspace.workspace_secrets import SecretFinder
 
+_FEW = 3  # names in a note
+
 
 def names_secret_file(context: ToolContext, named: str) -> bool:
     """Whether a path, as a call names it, is a secret of the workspace."""
@@ -34,9 +36,24 @@ def refuse_secret(context: ToolContext, named: str, real: Path) -> None:
         )
 
 
-def kept_secrets(context: ToolContext) -> SecretFinder | None:
-    """What a search has to leave out; None: nothing."""
-    return None if context.approved else _finder(context)
+class KeptSecrets:
+    """What a search leaves out."""
+
+    def __init__(self, context: ToolContext) -> None:
+        self._finder = None if context.approved else _finder(context)
+        self._found = set[str]()
+
+    def keeps(self, path: Path) -> bool:
+        if self._finder is None or not self._finder.is_secret(path):
+            return False
+        self._found.add(str(path))
+        return True
+
+    def note(self) -> str:
+        """A note for the result; empty if nothing was left out."""
+        files = sorted(self._found)
+        named = ", ".join(map(quote, files[:_FEW])) + (", …" if len(files) > _FEW else "")
+        return f"left out, as secrets of the workspace: {named}" if files else ""
 
 
 def _finder(context: ToolContext) -> SecretFinder:
