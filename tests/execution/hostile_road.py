@@ -21,7 +21,7 @@ from recollect.permissions.command_rules import PermissionMode
 from recollect.runtime.command_permission import CommandPermission, build_command_judge
 from recollect.settings import Settings
 from recollect.workspace.effective_settings import default_settings
-from recollect.workspace.protected_names import find_protected
+from recollect.workspace.protected_names import find_protected, holds_protected
 from tests.execution.workbench import Bench, isolation_of, words
 from tests.permissions.trap_sandbox import CANARY, set_traps
 
@@ -46,10 +46,14 @@ class HostileRoad:
         return self._used / "home" / "work"
 
     def judge(
-        self, line: str, mode: PermissionMode, allow: tuple[str, ...] = ()
+        self,
+        line: str,
+        mode: PermissionMode,
+        allow: tuple[str, ...] = (),
+        show: tuple[str, ...] = (),
     ) -> CommandPermission:
         given = msgspec.structs.replace(
-            Settings().permissions, mode=mode, allow=allow, sandbox=self._kind
+            Settings().permissions, mode=mode, allow=allow, sandbox=self._kind, show_secrets=show
         )
         settings = msgspec.structs.replace(Settings(), permissions=given)
         effective = msgspec.structs.replace(default_settings(self.work), settings=settings)
@@ -101,12 +105,14 @@ def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
 
 
 def _is_harm(path: str) -> bool:
-    """Whether nobody but the user may change this; the workspace's other files a mode may."""
+    """Whether nobody but the user may change this; the workspace's other files a mode may. The
+    sandbox holds protected names in the top folders of repositories (sandbox.md, Limits)."""
     if path != "home/work" and not path.startswith("home/work/"):
         return path != "home"
-    found = find_protected(path.removeprefix("home/work").strip("/"))
     below = path.removeprefix("home/work/")
+    first, _, second = below.partition("/")
+    found = find_protected(below if second and holds_protected(first) else first)
     if below.startswith(".git/"):
-        return below.startswith((".git/config", ".git/hooks", ".git/commondir", ".git/modules/"))
+        return not {"config", "config.worktree", "hooks", "commondir"}.isdisjoint(below.split("/"))
     held = found is not None and found.in_sandbox and found.place == "project"
     return held and below != ".git"

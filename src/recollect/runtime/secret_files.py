@@ -38,7 +38,7 @@ def secret_finder(
         try:
             if not start.is_dir():
                 return FolderSecrets(exists=False)
-            return _Search(start, root, shown).look(SecretWalk(start, most_entries))
+            return _Search(start, root, shown).look(SecretWalk(start, most_entries, all_names=True))
         except OSError:
             return FolderSecrets(complete=False)
 
@@ -75,8 +75,6 @@ class _Search:
     def _take(self, name: WalkedName) -> None:
         entry, is_secret = name.entry, name.is_secret
         self._has_option_names = self._has_option_names or entry.name.startswith("-")
-        if name.is_folder:
-            return
         if not is_secret and entry.is_symlink():
             is_secret = names_secret(str(Path(entry.path).readlink()))
         if is_secret and not (self._finder is not None and self._finder.shows(entry.path)):

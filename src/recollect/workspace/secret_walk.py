@@ -22,15 +22,17 @@ _VIRTUAL_ENVIRONMENT = "pyvenv.cfg"
 class WalkedName(NamedTuple):
     entry: os.DirEntry[str]
     path: str  # from where the walk began
-    is_folder: bool
     is_secret: bool  # by its name, or by that of a folder on the way to it
 
 
 class SecretWalk:
-    """The names below a folder."""
+    """The files and links below a folder that are secrets by their names or may lead to one; with
+    `all_names` all files and links."""
 
-    def __init__(self, start: Path | str, most_entries: int = MOST_ENTRIES) -> None:
-        self._start, self._most = str(start), most_entries
+    def __init__(
+        self, start: Path | str, most_entries: int = MOST_ENTRIES, *, all_names: bool = False
+    ) -> None:
+        self._start, self._most, self._all_names = str(start), most_entries, all_names
         self.complete = True  # False: there is too much to look at
         self.closed: list[str] = []  # folders that we may not look into
 
@@ -47,13 +49,13 @@ class SecretWalk:
                 return
             for entry in entries:
                 name = entry.name
-                is_folder = entry.is_dir(follow_symlinks=False)
                 named = secret or is_secret_name(name.lower())
-                if is_folder and named and is_virtual_environment(entry.path):
-                    named = False
-                yield WalkedName(entry, prefix + name, is_folder, named)
-                if is_folder and name not in _SKIPPED:
-                    waiting.append((prefix + name, named))
+                if entry.is_dir(follow_symlinks=False):
+                    if name not in _SKIPPED:
+                        named = named and not is_virtual_environment(entry.path)
+                        waiting.append((prefix + name, named))
+                elif named or self._all_names or entry.is_symlink():
+                    yield WalkedName(entry, prefix + name, named)
 
     def _list(self, below: str) -> list[os.DirEntry[str]]:
         try:

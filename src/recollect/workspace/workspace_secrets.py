@@ -100,7 +100,7 @@ class SecretFinder:
         folders: dict[str, dict[str, bool]] = {}
         for name in walk:
             path = f"{root}/{name.path}"
-            if name.is_folder or self._root_of(path) != root:
+            if self._root_of(path) != root:
                 continue
             if name.entry.is_symlink():
                 yield from self._behind_link(path, root, is_secret=name.is_secret)
@@ -131,7 +131,7 @@ class SecretFinder:
             if not any(is_inside(real, one) for one in _SYSTEM) and self._holds(real):
                 yield real
         elif any(is_inside(real, one) for one in self.roots):
-            files = [name for name in SecretWalk(real, self._most_entries) if not name.is_folder]
+            files = list(SecretWalk(real, self._most_entries, all_names=True))
             kept = [path for name in files if self._holds(path := f"{real}/{name.path}")]
             yield from (real,) if kept and len(kept) == len(files) else kept
         elif is_inside(real, os.path.expanduser("~")):
