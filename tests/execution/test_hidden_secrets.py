@@ -310,3 +310,13 @@ def test_nothing_is_left_in_the_workspace(tmp_path: Path, isolation: Isolation) 
     before = sorted(work.rglob("*"))
     said(tmp_path, isolation, "true")
     assert [path for path in sorted(work.rglob("*")) if path != work / "sub"] == before
+
+
+def test_programs_and_plain_folders_are_no_secrets(tmp_path: Path, isolation: Isolation) -> None:
+    work = tmp_path / "work"
+    plant(work, "shadow/dom.js", "lib_rsa/x.c")
+    (work / "test_rsa").write_bytes(Path("/bin/true").read_bytes())
+    (work / "test_rsa").chmod(0o755)
+    shown = said(tmp_path, isolation, "cat shadow/dom.js lib_rsa/x.c; ./test_rsa && echo runs")
+    assert shown.count(SECRET) == 2
+    assert "runs" in shown

@@ -140,6 +140,7 @@ def landlock_isolation(why: str = "") -> Isolation:
     limitations = [
         "the names of hidden files, other processes and their command lines can be seen",
         "protected files are put back after a change, not held",
+        "secrets in the workspace, such as .env, are not hidden; with one, mode free is edit",
         f"{PRIVATE_FOLDERS[0]} is closed ($TMPDIR is open), and no terminal can be made",
     ]
     if version < 3:

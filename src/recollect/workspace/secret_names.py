@@ -22,3 +22,9 @@ def is_secret_name(part: str) -> bool:
     if part.startswith((".env.", ".env-", ".env_", ".env~")):
         return part.rpartition(".")[2] not in _TEMPLATES
     return part.endswith(_KEY_ENDINGS) and len(part) > _SHORTEST_KEY
+
+
+def is_secret_folder(name: str) -> bool:
+    """Whether everything in a folder of this name, in lower case, is secret. `shadow` and
+    `test_rsa` are folders like others."""
+    return name.startswith(".") and is_secret_name(name) and not name.endswith(_KEY_ENDINGS)

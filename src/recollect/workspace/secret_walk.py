@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from recollect.workspace.secret_names import is_secret_name
+from recollect.workspace.secret_names import is_secret_folder, is_secret_name
 
 MOST_ENTRIES = 200_000
-_SKIPPED = frozenset({".git", "node_modules", "site-packages", "dist-packages"})
+SKIPPED_FOLDERS = frozenset({".git", "node_modules", "site-packages", "dist-packages"})
 _VIRTUAL_ENVIRONMENT = "pyvenv.cfg"
 
 
@@ -49,12 +49,13 @@ class SecretWalk:
                 return
             for entry in entries:
                 name = entry.name
-                named = secret or is_secret_name(name.lower())
                 if entry.is_dir(follow_symlinks=False):
-                    if name not in _SKIPPED:
-                        named = named and not is_virtual_environment(entry.path)
+                    if name not in SKIPPED_FOLDERS:
+                        named = secret or is_secret_place(entry.path)
                         waiting.append((prefix + name, named))
-                elif named or self._all_names or entry.is_symlink():
+                    continue
+                named = secret or is_secret_name(name.lower())
+                if named or self._all_names or entry.is_symlink():
                     yield WalkedName(entry, prefix + name, named)
 
     def _list(self, below: str) -> list[os.DirEntry[str]]:
@@ -68,7 +69,9 @@ class SecretWalk:
         return []
 
 
-def is_virtual_environment(folder: str) -> bool:
-    """Whether a folder whose name could be that of a secret holds a virtual environment."""
-    named = os.path.basename(folder).lower().startswith(".env")
-    return named and os.path.lexists(f"{folder}/{_VIRTUAL_ENVIRONMENT}")
+def is_secret_place(folder: str) -> bool:
+    """Whether everything in a folder is secret; a virtual environment named `.env` is none."""
+    name = os.path.basename(folder).lower()
+    if not is_secret_folder(name):
+        return False
+    return not (name.startswith(".env") and os.path.lexists(f"{folder}/{_VIRTUAL_ENVIRONMENT}"))

@@ -1,10 +1,10 @@
 """Which files of a workspace are secrets: nobody reads them for a model without the user's word.
 
 A file is one if it has a secret name, lies in a folder of such a name, or is what a link of such a
-name leads to. It is none if it is empty, if the user shows it (`permissions.show_secrets`), or if
-git has its very content in its index: then it is published with the project. The content decides
-and not the name, because a command can put any name into an index, but not the hash of what it
-cannot read. What cannot be found out counts as a secret.
+name leads to. It is none if it is empty or a compiled program, if the user shows it
+(`permissions.show_secrets`), or if git has its very content in its index: then it is published with
+the project. The content decides and not the name, because a command can put any name into an index,
+but not the hash of what it cannot read. What cannot be found out counts as a secret.
 """
 
 from __future__ import annotations
@@ -17,10 +17,16 @@ from typing import NamedTuple
 
 from recollect.workspace.git_index import find_repository, has_content, read_index, read_regular
 from recollect.workspace.secret_names import is_secret_name
-from recollect.workspace.secret_walk import MOST_ENTRIES, SecretWalk, is_virtual_environment
+from recollect.workspace.secret_walk import (
+    MOST_ENTRIES,
+    SKIPPED_FOLDERS,
+    SecretWalk,
+    is_secret_place,
+)
 
 MOST_SECRETS = 300  # each is a mount, and many of them take seconds
 _LARGEST = 1_000_000  # bytes of a file that is compared with git's
+_PROGRAM_STARTS = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
 # A link to what everybody has installed, such as `ca.pem` to the system's certificates, hides
 # nothing of the user's.
 _SYSTEM = ("/usr", "/etc", "/lib", "/lib64", "/bin", "/sbin", "/nix", "/proc", "/sys", "/dev")
@@ -151,7 +157,7 @@ class SecretFinder:
                 return False
             if not stat.S_ISREG(info.st_mode):
                 return True  # a pipe may give a secret to whoever opens it
-            if not info.st_size:
+            if not info.st_size or _is_program(path):
                 return False
             content = read_regular(path, _LARGEST)
         except FileNotFoundError:
@@ -180,6 +186,12 @@ class SecretFinder:
                 parent = os.path.dirname(parent)
 
 
+def _is_program(path: str) -> bool:
+    """Whether a file is a compiled program: `test_rsa` may be a key or what was built."""
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        return file.read(4) in _PROGRAM_STARTS
+
+
 def is_inside(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
@@ -199,21 +211,19 @@ def _names_below(path: str, root: str) -> list[str]:
 
 
 def _is_named(path: str, root: str) -> bool:
-    """Whether a path below a root has a secret name in it."""
-    folder = root
-    for name in _names_below(path, root):
-        folder = f"{folder}/{name}"
-        if is_secret_name(name.lower()) and not is_virtual_environment(folder):
-            return True
-    return False
+    """Whether a file below a root has a secret name, or lies in a folder that has."""
+    *folders, name = _names_below(path, root) or [""]
+    if not SKIPPED_FOLDERS.isdisjoint(folders):
+        return False
+    return is_secret_name(name.lower()) or bool(_secret_folder(path, root))
 
 
 def _secret_folder(path: str, root: str) -> str:
-    """The first folder below the root that makes what is in it secret; empty: its own name does."""
+    """The first folder below the root that makes what is in it secret; empty: none does."""
     folder = root
     for name in _names_below(path, root)[:-1]:
         folder = f"{folder}/{name}"
-        if is_secret_name(name.lower()) and not is_virtual_environment(folder):
+        if is_secret_place(folder):
             return folder
     return ""
 
