@@ -24,6 +24,7 @@ import psutil
 from recollect.execution.command_runner import CommandRunner
 from recollect.execution.sandbox import Isolation, SandboxChoice, find_isolation
 from recollect.store.output_notes import OutputLog
+from recollect.workspace.workspace_secrets import ShownSecrets
 
 KINDS: tuple[SandboxChoice, ...] = ("none", "landlock", "bubblewrap")
 ME = psutil.Process()
@@ -70,7 +71,7 @@ async def measure(folder: Path, count: int) -> None:
         kind: CommandRunner(sandbox=kind) for kind, item in found.items() if item.kind == kind
     }
     if "bubblewrap" in runners:  # what it costs to look for the workspace's secrets
-        runners["secrets shown"] = CommandRunner(sandbox="bubblewrap", show_secrets=(".",))
+        runners["secrets shown"] = CommandRunner(sandbox="bubblewrap", shown=ShownSecrets((".",)))
     ways = {"bare bash": run_bare(LINE)}
     python = os.path.realpath(sys.executable)
     ways["bare python"] = run_bare((python, "-I", "-S", "-c", "pass"))

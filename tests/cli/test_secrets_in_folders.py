@@ -76,7 +76,6 @@ DOORS = reply(
     call("read_file", id="c", absolute_path=["notes.txt", ".env"]),
     call("search_file_content", id="d", pattern="KEY"),
     call("replace", id="e", file_path=".env", old_string="KEY", new_string="X"),
-    call("run_shell_command", id="f", command=f"{CODE} && true", background=True),
 )
 
 
@@ -91,7 +90,7 @@ def test_code_that_computes_a_name_and_tools_that_read_get_no_secret(cli: Cli) -
         done = cli.ok("-p", "Look.", "--mode", "free", env=ENV)
     assert SECRET not in str(on.asked)
     assert SECRET not in done.out + done.err
-    code, read, batch, search, edit, job = outputs(on)
+    code, read, batch, search, edit = outputs(on)
     assert "PermissionError" in code
     assert "hidden from this command: .env" in code
     assert "recollect config --add permissions.show_secrets" in code
@@ -100,7 +99,6 @@ def test_code_that_computes_a_name_and_tools_that_read_get_no_secret(cli: Cli) -
     assert "is a secret of the workspace" in batch
     assert "left out, as secrets of the workspace" in search
     assert "is a secret of the workspace" in edit
-    assert "PermissionError" in job
 
 
 def test_what_the_user_shows_reaches_commands_and_tools(cli: Cli) -> None:
@@ -108,11 +106,11 @@ def test_what_the_user_shows_reaches_commands_and_tools(cli: Cli) -> None:
     shown = '[permissions]\nshow_secrets = [".env"]\n'
     with server(cli, DOORS, http(HELLO), more=shown) as on:
         cli.ok("-p", "Look.", "--mode", "free", env=ENV)
-    assert [SECRET in each for each in outputs(on)] == [True] * 6, outputs(on)
+    assert [SECRET in each for each in outputs(on)] == [True] * 5, outputs(on)
     plant(cli)
     with server(cli, DOORS, http(HELLO)) as on:
         cli.ok("-p", "Look.", "--mode", "free", "--show-secret", ".env", env=ENV)
-    assert [SECRET in each for each in outputs(on)] == [True] * 6, outputs(on)
+    assert [SECRET in each for each in outputs(on)] == [True] * 5, outputs(on)
 
 
 def test_a_project_cannot_show_secrets(cli: Cli) -> None:
@@ -203,3 +201,24 @@ def test_where_nothing_can_hide_a_secret_mode_free_decides_like_edit(
     with server(cli, runs(lines[0]), http(HELLO), more=settings) as on:
         cli.ok("-p", "Look.", "--mode", "free", "--show-secret", ".env", env=ENV)
     assert "42" in outputs(on)[0]
+
+
+def test_what_the_model_wrote_can_be_read_and_changed_in_the_same_session(cli: Cli) -> None:
+    plant(cli)
+    calls = reply(
+        call("write_file", id="a", file_path=".env.test", content="MODE=plum\n"),
+        call(
+            "run_shell_command", id="b", command='python3 -c \'print(open(".en"+"v.test").read())\''
+        ),
+        call("run_shell_command", id="c", command=CODE.replace("env", "env.test")),
+        call("replace", id="d", file_path=".env.test", old_string="plum", new_string="pear"),
+        call("run_shell_command", id="e", command=CODE.replace("env", "env.test") + "; true"),
+    )
+    with server(cli, calls, http(HELLO)) as on:
+        cli.ok("-p", "Write.", "--mode", "free", env=ENV)
+    wrote, named, read, edited, again = outputs(on)
+    assert "Created" in wrote
+    assert "not allowed" in named  # the line spells the name
+    assert "MODE=plum" in read
+    assert "MODE=pear" in again
+    assert "Replaced once" in edited

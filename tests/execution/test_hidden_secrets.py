@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from recollect.execution.sandbox import Isolation
+from recollect.workspace.workspace_secrets import ShownSecrets
 from tests.execution.workbench import BARE, Bench, isolation_of, on_bench, words
 
 SECRET = "planted-secret"
@@ -184,11 +185,13 @@ def test_what_the_user_shows_is_visible(tmp_path: Path, isolation: Isolation) ->
     plant(tmp_path / "work", ".env", "app/.env", "certs/a.pem", "certs/b.pem")
     line = "cat .env app/.env certs/a.pem certs/b.pem"
     for shown, count in (((".env",), 2), (("./.env",), 1), (("certs",), 2), ((".",), 4)):
-        assert said(tmp_path, isolation, line, show_secrets=shown).count(SECRET) == count, shown
+        assert said(tmp_path, isolation, line, shown=ShownSecrets(shown)).count(SECRET) == count, (
+            shown
+        )
     whole = str(tmp_path / "work" / "app/.env")
-    assert said(tmp_path, isolation, line, show_secrets=(whole,)).count(SECRET) == 1
+    assert said(tmp_path, isolation, line, shown=ShownSecrets((whole,))).count(SECRET) == 1
     for nothing in ("", "..x", "env", "app"):
-        found = said(tmp_path, isolation, "cat .env", show_secrets=(nothing,))
+        found = said(tmp_path, isolation, "cat .env", shown=ShownSecrets((nothing,)))
         assert SECRET not in found, nothing
 
 
@@ -239,7 +242,7 @@ def test_too_many_secrets_to_hide_are_an_error_that_names_the_remedy(
     assert SECRET not in shown
     assert "more than 300 secrets" in shown
     assert 'show_secrets = ["."]' in shown
-    assert SECRET in said(tmp_path, isolation, "cat 1.pem", show_secrets=(".",))
+    assert SECRET in said(tmp_path, isolation, "cat 1.pem", shown=ShownSecrets((".",)))
     assert SECRET in said(tmp_path, isolation, "cat 1.pem", approved=True)
 
 
@@ -320,3 +323,11 @@ def test_programs_and_plain_folders_are_no_secrets(tmp_path: Path, isolation: Is
     shown = said(tmp_path, isolation, "cat shadow/dom.js lib_rsa/x.c; ./test_rsa && echo runs")
     assert shown.count(SECRET) == 2
     assert "runs" in shown
+
+
+def test_folders_too_deep_to_be_named_stop_no_command(tmp_path: Path, isolation: Isolation) -> None:
+    plant(tmp_path / "work", ".env")
+    deep = "for i in $(seq 30); do mkdir -p $(printf '%0200d' 1) && cd $(printf '%0200d' 1); done"
+    shown = said(tmp_path, isolation, deep, "cat .env", "rm -r 0*")
+    assert SECRET not in shown
+    assert "cat: .env: Permission denied" in shown

@@ -11,6 +11,7 @@ import pytest
 from recollect.tools.builtin import glob, list_directory, read_file, replace, search_file_content
 from recollect.tools.builtin import write_file as write
 from recollect.tools.tool import Tool, ToolContext, ToolOutput
+from recollect.workspace.workspace_secrets import ShownSecrets
 from tests.tools.calls import text
 
 SECRET = "planted-secret"
@@ -25,9 +26,11 @@ def root(tmp_path: Path) -> Path:
 
 
 def use(root: Path, tool: Tool, *, approved: bool = False, **arguments: object) -> ToolOutput:
-    shown = arguments.pop("shown", ())
-    assert isinstance(shown, tuple)
-    context = ToolContext(roots=(root,), approved=approved, show_secrets=shown)
+    names = arguments.pop("shown", ())
+    assert isinstance(names, tuple)
+    shown = arguments.pop("session", ShownSecrets(names))
+    assert isinstance(shown, ShownSecrets)
+    context = ToolContext(roots=(root,), approved=approved, shown=shown)
     return asyncio.run(tool(json.dumps(arguments), context))
 
 
@@ -84,3 +87,20 @@ def test_a_secret_is_not_changed_and_not_shown_by_a_change(root: Path) -> None:
 def test_an_empty_secret_is_a_file_like_others(root: Path) -> None:
     (root / ".env.test").touch()
     assert "is empty" in text(use(root, read_file, absolute_path=".env.test"))
+
+
+def test_what_a_tool_wrote_is_no_secret_from_the_model(root: Path) -> None:
+    shown = ShownSecrets()
+    use(root, write, file_path=".env.test", content="A=1\n", session=shown)
+    assert "A=1" in text(use(root, read_file, absolute_path=".env.test", session=shown))
+    edit = {"file_path": ".env.test", "old_string": "A=1", "new_string": "A=2"}
+    assert not use(root, replace, session=shown, **edit).is_error
+    assert "A=2" in text(use(root, read_file, absolute_path=".env.test", session=shown))
+    assert use(root, read_file, absolute_path=".env.test").is_error  # another session
+
+
+def test_a_secret_that_was_changed_with_approval_stays_one(root: Path) -> None:
+    shown = ShownSecrets()
+    edit = {"file_path": ".env", "old_string": "KEY", "new_string": "NEW"}
+    assert not use(root, replace, session=shown, approved=True, **edit).is_error
+    assert use(root, read_file, absolute_path=".env", session=shown).is_error

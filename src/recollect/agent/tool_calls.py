@@ -36,6 +36,7 @@ from recollect.tools.tool import (
 from recollect.workspace.protected_links import find_linked_names
 from recollect.workspace.protected_names import find_protected, makes_bare_repository
 from recollect.workspace.untrusted_text import one_line
+from recollect.workspace.workspace_secrets import ShownSecrets
 
 CUT_CALL = (
     "the output limit cut this call off, so it was not run; write it again, in smaller pieces "
@@ -115,7 +116,7 @@ class ToolRunner:
         cwd: Path | None = None,
         cut: ToolCall | None = None,  # one of the calls, of which the end is missing
         ask_user: AskUser = refuse_unasked,
-        show_secrets: tuple[str, ...] = (),
+        shown_secrets: ShownSecrets | None = None,
     ) -> None:
         self.session = session
         self._pending, self._cut = list(calls), cut
@@ -123,7 +124,7 @@ class ToolRunner:
         self._roots, self._cwd, self._hooks = roots, cwd, hooks
         self._permission_check, self._write_guard = permission_check, write_guard
         self._ask_user, self._stopped = ask_user, ""  # why a hook stopped the run
-        self._show_secrets = show_secrets
+        self._shown_secrets = shown_secrets or ShownSecrets()
         self._store_lock = asyncio.Lock()
         self._printed: dict[str, str] = {}  # by call: the entry with what a command printed
         self._backups = FileBackups(session.store, roots, self._note)
@@ -215,7 +216,7 @@ class ToolRunner:
             note=partial(self._note, call=call.id),
             cwd=self._cwd,
             approved=permission.approved,
-            show_secrets=self._show_secrets,
+            shown=self._shown_secrets,
         )
         try:
             return await tool(call.arguments, context)

@@ -48,7 +48,7 @@ from recollect.execution.sandbox import (
 from recollect.settings import data_directory
 from recollect.store.output_notes import OutputLog, job_name
 from recollect.workspace.private_paths import SECRET_PATHS
-from recollect.workspace.workspace_secrets import WorkspaceSecrets
+from recollect.workspace.workspace_secrets import ShownSecrets, WorkspaceSecrets
 
 MAX_COMMAND_BYTES = 100_000  # the system takes 131,071 in one word
 
@@ -115,14 +115,14 @@ class CommandRunner:
         hidden: tuple[str, ...] = SECRET_PATHS,
         guarded: tuple[GuardedName, ...] = GUARDED_NAMES,
         programs: tuple[str, ...] = (),
-        show_secrets: tuple[str, ...] = (),
+        shown: ShownSecrets | None = None,
         limits: CommandLimits | None = None,
     ) -> None:
         self._isolation, self._choice, self._network = isolation, sandbox, network
         self._limits = limits or CommandLimits()
         self._home = os.path.realpath(home or Path.home())
         self._hidden, self._guarded = (*hidden, str(data_directory())), guarded
-        self._programs, self._show_secrets = programs, show_secrets
+        self._programs, self._shown = programs, shown or ShownSecrets()
         self._folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="recollect-")))
         self._remove = weakref.finalize(self, _remove_folder, self._folder)
         self._jobs: dict[str, _Job] = {}
@@ -285,7 +285,7 @@ class CommandRunner:
         if command.approved or self.isolation.kind != "bubblewrap":
             return WorkspaceSecrets()
         # in a thread: a large workspace takes a while to be looked through
-        found = await asyncio.to_thread(find_hidden, command.policy.roots, self._show_secrets)
+        found = await asyncio.to_thread(find_hidden, command.policy.roots, self._shown)
         if not found.complete:
             raise CommandRefused(explain_incomplete(found))
         return found

@@ -14,6 +14,7 @@ from pathlib import Path
 from recollect.workspace.workspace_secrets import (
     MOST_SECRETS,
     SecretFinder,
+    ShownSecrets,
     WorkspaceSecrets,
     describe_secrets,
 )
@@ -37,7 +38,7 @@ def remove_covers(folder: Path) -> None:
         (folder / "closed-folder").chmod(0o700)
 
 
-def find_hidden(roots: Sequence[str], shown: Sequence[str]) -> WorkspaceSecrets:
+def find_hidden(roots: Sequence[str], shown: ShownSecrets) -> WorkspaceSecrets:
     return SecretFinder(roots, shown).find_all()
 
 

@@ -155,7 +155,7 @@ def landlock_isolation(why: str = "") -> Isolation:
     return Isolation(
         kind="landlock",
         description=f"sandboxed with Landlock {version} ({why or 'as you chose'}): "
-        "only the workspace is writable, secrets cannot be read",
+        "only the workspace is writable, secrets in the home cannot be read",
         limitations=tuple(limitations),
         remedy="install bubblewrap for a tighter sandbox"
         if why

@@ -7,7 +7,7 @@ A refusal names what would allow the line: rules, a mode, or both, and never one
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from recollect.permissions.command_rules import PermissionMode, parse_rules, tig
 from recollect.permissions.folder_contents import FindSecrets
 from recollect.runtime.secret_files import secret_finder
 from recollect.workspace.effective_settings import EffectiveSettings
-from recollect.workspace.workspace_secrets import SecretFinder
+from recollect.workspace.workspace_secrets import SecretFinder, ShownSecrets
 
 _LAXER: dict[PermissionMode, tuple[PermissionMode, ...]] = {
     "plan": ("edit", "free"),
@@ -45,18 +45,18 @@ def build_command_judge(
     *,
     interactive: bool,
     cwd: Path | None = None,
-    roots: Sequence[Path] = (),
+    finder: SecretFinder | None = None,
 ) -> Callable[[str, str], CommandPermission]:
     """The judge of every command of a session: of a line and the directory that the call names,
-    if any. `cwd` is where lines run otherwise, `roots` are the folders that they may write. An
-    invalid rule is reported here."""
+    if any. `cwd` is where lines run otherwise, `finder` knows the secrets of all folders that
+    they may write. An invalid rule is reported here."""
     given = effective.settings.permissions
     own = parse_rules(allow=given.allow, ask=given.ask, deny=given.deny, mode=given.mode)
     rules = tighten(own, parse_rules(ask=effective.project_ask, mode=given.mode))
     root = str(effective.root)
 
     home = cwd or effective.root
-    finder = SecretFinder(roots or (effective.root,), given.show_secrets)
+    finder = finder or SecretFinder((effective.root,), ShownSecrets(given.show_secrets))
     find_exposed = _exposed_finder(finder, given.sandbox)
 
     def judge_in(

@@ -23,6 +23,7 @@ from recollect.tools.tool import Tool, ToolContext
 from recollect.workspace.effective_settings import EffectiveSettings
 from recollect.workspace.hidden_paths import AGENT_IGNORE_FILES
 from recollect.workspace.untrusted_text import one_line
+from recollect.workspace.workspace_secrets import SecretFinder, ShownSecrets
 
 if TYPE_CHECKING:
     from recollect.permissions.command_rules import PermissionMode
@@ -84,15 +85,17 @@ class _Policy:
         effective: EffectiveSettings,
         roots: tuple[Path, ...],
         cwd: Path | None,
+        shown: ShownSecrets,
         *,
         interactive: bool,
     ) -> None:
         self._effective, self._interactive = effective, interactive
         self._given = given = effective.settings.permissions
         roots = roots or (effective.root,)
-        self._where = ToolContext(roots, cwd=cwd, show_secrets=given.show_secrets)
+        self._where = ToolContext(roots, cwd=cwd, shown=shown)
+        finder = SecretFinder(roots, shown)
         self._judge = cache(
-            partial(_build_judge, effective, interactive=interactive, cwd=cwd, roots=roots)
+            partial(_build_judge, effective, interactive=interactive, cwd=cwd, finder=finder)
         )
         if given.allow or given.ask or given.deny or effective.project_ask:
             self._judge()  # an invalid rule is reported before a model is called
@@ -117,11 +120,13 @@ def build_permission_check(
     denied: Callable[[PermissionDenial], None] = lambda _: None,
     cwd: Path | None = None,
     roots: Sequence[Path] = (),
+    shown: ShownSecrets | None = None,
 ) -> PermissionCheck:
     """The check of every call; without `approve` nobody can be asked. `denied` gets refusals;
     `cwd` is the folder in which commands run, if it is not the root; `roots` are all folders that
-    the session works in."""
-    decide = _Policy(effective, tuple(roots), cwd, interactive=approve is not None).decide
+    the session works in; `shown` are secrets that it may read."""
+    shown = shown or ShownSecrets(effective.settings.permissions.show_secrets)
+    decide = _Policy(effective, tuple(roots), cwd, shown, interactive=approve is not None).decide
 
     async def check(tool: Tool, call: ToolCall) -> CallPermission:
         # in a thread: looking into large folders takes its time
@@ -166,7 +171,7 @@ def _judge_secret(tool: str, path: str, mode: PermissionMode, *, interactive: bo
     """No mode lets a tool read or change a secret of the workspace; the user does."""
     nobody = "" if interactive else _NOBODY
     reason = (
-        f"{tool} is not allowed: {one_line(path)!r} is a secret of the workspace{nobody}; the user "
+        f"not allowed: {one_line(path)!r} is a secret of the workspace{nobody}; the user "
         "can show it with --show-secret or show_secrets under [permissions]"
     )
     return _Verdict(reason, mode != "plan" or tool in _SECRET_READERS)
@@ -205,12 +210,12 @@ def _names_memory(rules: Iterable[str]) -> bool:
 
 
 def _build_judge(
-    effective: EffectiveSettings, *, interactive: bool, cwd: Path | None, roots: Sequence[Path]
+    effective: EffectiveSettings, *, interactive: bool, cwd: Path | None, finder: SecretFinder
 ) -> Callable[[str, str], CommandPermission]:
     # late: only commands need the parser of the shell's language
     from recollect.runtime.command_permission import build_command_judge
 
-    return build_command_judge(effective, interactive=interactive, cwd=cwd, roots=roots)
+    return build_command_judge(effective, interactive=interactive, cwd=cwd, finder=finder)
 
 
 def _command_of(tool: Tool, call: ToolCall) -> tuple[str, str]:

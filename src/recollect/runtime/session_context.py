@@ -32,7 +32,7 @@ from recollect.workspace.memory_reader import MemoryReader
 from recollect.workspace.safe_files import resolve_named
 from recollect.workspace.trusted_folders import is_trusted
 from recollect.workspace.working_folders import WorkingFolders, add_directories
-from recollect.workspace.workspace_secrets import SecretFinder
+from recollect.workspace.workspace_secrets import SecretFinder, ShownSecrets
 
 MAX_MEMORY_WARNINGS = 3
 
@@ -134,7 +134,8 @@ def build_reminders(
 ) -> ContextReminders:
     """Of changes in memory and, in the user's `own` sessions, of what their editor shows."""
     editor = effective.settings.agent.editor if own else ""
-    secrets = SecretFinder(folders.roots, effective.settings.permissions.show_secrets)
+    shown = ShownSecrets(effective.settings.permissions.show_secrets)
+    secrets = SecretFinder(folders.roots, shown)
     return ContextReminders(
         memory.sources,
         memory=memory,

@@ -20,7 +20,7 @@ from recollect.tools.line_endings import dominant_ending, normalize
 from recollect.tools.omission_placeholder import first_new_omission
 from recollect.tools.resolve_path import quote, resolve_path
 from recollect.tools.safe_open import MAX_BYTES, read_content, write_content
-from recollect.tools.secret_access import refuse_secret
+from recollect.tools.secret_access import is_secret_file, refuse_secret
 from recollect.tools.text_edit import EditPlan, apply_edits, plan_edit
 from recollect.tools.tool import ToolContext, ToolFailed
 from recollect.workspace.text_format import (
@@ -42,6 +42,7 @@ async def write_file(file_path: str, content: str, context: ToolContext) -> str:
         return f"{quote(path)} has this content already; nothing was written"
     await context.before_change(path)
     await asyncio.to_thread(write_content, context.roots, str(path), data, expected=before)
+    context.shown.note_written(data)  # the model knows it
     lines = content.count("\n") + (not content.endswith("\n") and content != "")
     size = f"{lines:,} lines, {len(data):,} bytes{_describe_kept(old, content)}"
     if before is None:
@@ -74,8 +75,12 @@ async def edit_file(
         plan_edit, old.text, old_string, new_string, expected_replacements, quote(path)
     )
     data = await asyncio.to_thread(_encode_edits, old, plan, new_string, path)
+    # what was a secret stays one: this call alone was approved
+    kept = context.approved and await asyncio.to_thread(is_secret_file, context, path)
     await context.before_change(path)
     await asyncio.to_thread(write_content, context.roots, str(path), data, expected=before)
+    if not kept:
+        context.shown.note_written(data)
     diff = await asyncio.to_thread(_diff, old, data, path)
     times = "once" if expected_replacements == 1 else f"{expected_replacements} times"
     ignored = f", ignoring {' and '.join(plan.ignored)}" if plan.ignored else ""

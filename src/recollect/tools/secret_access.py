@@ -24,6 +24,10 @@ def names_secret_file(context: ToolContext, named: str) -> bool:
     return _finder(context).is_secret(lexical, os.path.realpath(lexical))
 
 
+def is_secret_file(context: ToolContext, real: Path) -> bool:
+    return _finder(context).is_secret(real)
+
+
 def refuse_secret(context: ToolContext, named: str, real: Path) -> None:
     """Fail if a call that nobody approved is about to read or change a secret of the workspace."""
     if context.approved:
@@ -57,4 +61,4 @@ class KeptSecrets:
 
 
 def _finder(context: ToolContext) -> SecretFinder:
-    return SecretFinder(context.roots, context.show_secrets)
+    return SecretFinder(context.roots, context.shown)

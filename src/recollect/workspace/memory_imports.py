@@ -145,7 +145,7 @@ def read_unless_secret(path: Path, roots: Sequence[Path], limit: int) -> FileCon
     found = read_inside(path, roots, limit)
     if isinstance(found, ReadRefused):
         return found
-    if SecretFinder(roots, ()).is_secret(os.path.normpath(path), found.path):
+    if SecretFinder(roots).is_secret(os.path.normpath(path), found.path):
         return ReadRefused("it is a secret of the workspace, which only a prompt can mention")
     return found
 

@@ -7,8 +7,10 @@ virtual environment named `.env` is no secret.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,7 +36,7 @@ class SecretWalk:
     ) -> None:
         self._start, self._most, self._all_names = str(start), most_entries, all_names
         self.complete = True  # False: there is too much to look at
-        self.closed: list[str] = []  # folders that we may not look into
+        self.closed: list[str] = []  # folders of ours that we may not look into
 
     def __iter__(self) -> Iterator[WalkedName]:
         left = self._most
@@ -63,10 +65,20 @@ class SecretWalk:
             with os.scandir(f"{self._start}/{below}") as found:
                 return list(found)
         except PermissionError:
-            self.closed.append(below)
-        except (FileNotFoundError, NotADirectoryError):
-            pass  # it is gone meanwhile
+            if _is_ours(f"{self._start}/{below}"):
+                self.closed.append(below)
+        except OSError as error:
+            # it is gone meanwhile, or too deep to be named
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):
+                self.complete = False
         return []
+
+
+def _is_ours(folder: str) -> bool:
+    """Whether a command of ours could open a folder to itself, and then look into it."""
+    with suppress(OSError):
+        return os.lstat(folder).st_uid == os.geteuid()
+    return False
 
 
 def is_secret_place(folder: str) -> bool:

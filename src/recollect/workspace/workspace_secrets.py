@@ -2,13 +2,15 @@
 
 A file is one if it has a secret name, lies in a folder of such a name, or is what a link of such a
 name leads to. It is none if it is empty or a compiled program, if the user shows it
-(`permissions.show_secrets`), or if git has its very content in its index: then it is published with
-the project. The content decides and not the name, because a command can put any name into an index,
-but not the hash of what it cannot read. What cannot be found out counts as a secret.
+(`permissions.show_secrets`), if a tool of this session wrote it, or if git has its very content in
+its index: then it is published with the project. The content decides and not the name, because a
+command can put any name into an index, but not the hash of what it cannot read. What cannot be
+found out counts as a secret.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
@@ -40,21 +42,41 @@ class WorkspaceSecrets(NamedTuple):
     complete: bool = True  # False: there is too much to look at
 
 
+class ShownSecrets:
+    """Which secrets a session may read: those that the user shows, and contents that its own tools
+    wrote, which the model knows. These are remembered while the session is open."""
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self.names = tuple(names)
+        self._written: set[bytes] = set()
+
+    def note_written(self, content: bytes) -> None:
+        self._written.add(hashlib.sha256(content).digest())
+
+    def has_written(self, content: bytes) -> bool:
+        return bool(self._written) and hashlib.sha256(content).digest() in self._written
+
+
 class SecretFinder:
-    """Finds the secrets below some folders, apart from those that the user shows."""
+    """Finds the secrets below some folders, apart from those that are shown."""
 
     def __init__(
-        self, roots: Sequence[Path | str], shown: Iterable[str], most_entries: int = MOST_ENTRIES
+        self,
+        roots: Sequence[Path | str],
+        shown: ShownSecrets | None = None,
+        most_entries: int = MOST_ENTRIES,
     ) -> None:
+        self._shown = shown or ShownSecrets()
+        names = self._shown.names
         given = {os.path.abspath(root): os.path.realpath(root) for root in roots}
         self._given = tuple(given.items())
         self.roots = tuple(dict.fromkeys(given.values()))
         self._most_entries = most_entries
-        self._names = {one for one in shown if "/" not in one} - {"", ".", ".."}
+        self._names = {one for one in names if "/" not in one} - {"", ".", ".."}
         self._places = tuple(
             os.path.normpath(os.path.join(root, os.path.expanduser(one)))
             for root in self.roots
-            for one in shown
+            for one in names
             if one and one not in self._names
         )
         self._indexes: dict[str, bytes | None] = {}  # by repository
@@ -164,7 +186,9 @@ class SecretFinder:
             return False
         except OSError:
             return True
-        return content is None or not self._is_published(path, content)
+        if content is None:
+            return True
+        return not (self._shown.has_written(content) or self._is_published(path, content))
 
     def _is_published(self, path: str, content: bytes) -> bool:
         repository = find_repository(os.path.dirname(path))
