@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,18 +90,20 @@ def test_an_empty_secret_is_a_file_like_others(root: Path) -> None:
     assert "is empty" in text(use(root, read_file, absolute_path=".env.test"))
 
 
+def edit(root: Path, path: str, old: str, new: str, **more: Any) -> ToolOutput:
+    return use(root, replace, file_path=path, old_string=old, new_string=new, **more)
+
+
 def test_what_a_tool_wrote_is_no_secret_from_the_model(root: Path) -> None:
     shown = ShownSecrets()
     use(root, write, file_path=".env.test", content="A=1\n", session=shown)
     assert "A=1" in text(use(root, read_file, absolute_path=".env.test", session=shown))
-    edit = {"file_path": ".env.test", "old_string": "A=1", "new_string": "A=2"}
-    assert not use(root, replace, session=shown, **edit).is_error
+    assert not edit(root, ".env.test", "A=1", "A=2", session=shown).is_error
     assert "A=2" in text(use(root, read_file, absolute_path=".env.test", session=shown))
     assert use(root, read_file, absolute_path=".env.test").is_error  # another session
 
 
 def test_a_secret_that_was_changed_with_approval_stays_one(root: Path) -> None:
     shown = ShownSecrets()
-    edit = {"file_path": ".env", "old_string": "KEY", "new_string": "NEW"}
-    assert not use(root, replace, session=shown, approved=True, **edit).is_error
+    assert not edit(root, ".env", "KEY", "NEW", session=shown, approved=True).is_error
     assert use(root, read_file, absolute_path=".env", session=shown).is_error
