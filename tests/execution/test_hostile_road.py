@@ -28,8 +28,7 @@ PRINTERS = (
     "printf 'cat .%s' env > s.sh; bash s.sh",
     "cat $(printf '.%s' env)",
 )
-_NAMES = {name for one in RULED for name in re.findall(r"[\w./-]+", one.line)}
-GENEROUS = tuple(f"{name} *" for name in sorted(_NAMES) if re.fullmatch(r"[a-z][a-z0-9-]*", name))
+_PROGRAM = re.compile(r"(?<![\w./-])[a-z][a-z0-9-]*(?![\w./-])")
 
 
 @pytest.fixture(scope="module", params=["bubblewrap", "landlock"])
@@ -61,10 +60,11 @@ def _fired(
     show: tuple[str, ...] = (),
 ) -> list[str]:
     mode: PermissionMode = "ask" if generous else "free"
-    allow = GENEROUS if generous else ()
     fired = []
     for one in lines:
-        permission = road.judge(one.line, mode, allow, show)
+        # a rule with `*` for whatever in the line may be a program
+        allow = tuple(f"{name} *" for name in sorted(set(_PROGRAM.findall(one.line))))
+        permission = road.judge(one.line, mode, allow if generous else (), show)
         if permission.reason:
             continue
         ran = road.run(one.line, approved=bool(show) or permission.word_for_word)
@@ -74,17 +74,17 @@ def _fired(
 
 
 def test_no_line_that_mode_free_lets_through_has_an_effect(road: HostileRoad) -> None:
-    fired = _fired(LET_THROUGH[::8], road)
+    fired = _fired(LET_THROUGH[::12], road)
     assert fired == [], "\n".join(fired)
 
 
 def test_whoever_shows_all_secrets_gives_away_nothing_else(road: HostileRoad) -> None:
-    fired = _fired(LET_THROUGH[5::12], road, show=(".",))
+    fired = _fired(LET_THROUGH[5::20], road, show=(".",))
     assert fired == [], "\n".join(fired)
 
 
 def test_no_line_that_generous_rules_let_through_has_an_effect(road: HostileRoad) -> None:
-    fired = _fired(RULED[::160], road, generous=True)
+    fired = _fired(RULED[::320], road, generous=True)
     assert fired == [], "\n".join(fired)
 
 
