@@ -24,6 +24,7 @@ import psutil
 from recollect.execution.command_runner import CommandRunner
 from recollect.execution.sandbox import Isolation, SandboxChoice, find_isolation
 from recollect.store.output_notes import OutputLog
+from recollect.workspace.workspace_secrets import ShownSecrets
 
 KINDS: tuple[SandboxChoice, ...] = ("none", "landlock", "bubblewrap")
 ME = psutil.Process()
@@ -66,9 +67,11 @@ def processor_time() -> float:
 
 async def measure(folder: Path, count: int) -> None:
     found = {kind: find_isolation(kind) for kind in KINDS}
-    runners = {
+    runners: dict[str, CommandRunner] = {
         kind: CommandRunner(sandbox=kind) for kind, item in found.items() if item.kind == kind
     }
+    if "bubblewrap" in runners:  # what it costs to look for the workspace's secrets
+        runners["secrets shown"] = CommandRunner(sandbox="bubblewrap", shown=ShownSecrets((".",)))
     ways = {"bare bash": run_bare(LINE)}
     python = os.path.realpath(sys.executable)
     ways["bare python"] = run_bare((python, "-I", "-S", "-c", "pass"))
@@ -78,7 +81,7 @@ async def measure(folder: Path, count: int) -> None:
     for kind in runners:  # the first command of a process
         started = time.perf_counter()
         await ways[kind]()
-        print(f"first, {kind:10} {(time.perf_counter() - started) * 1e3:6.1f} ms")
+        print(f"first, {kind:13} {(time.perf_counter() - started) * 1e3:6.1f} ms")
     times: dict[str, list[float]] = {name: [] for name in ways}
     spent = dict.fromkeys(ways, 0.0)
     for _ in range(count):

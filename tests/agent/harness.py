@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import psutil
 
+from recollect.agent.tool_calls import CallPermission
 from recollect.entries import Message, Text, ToolCall, ToolResult
 from recollect.session import Session
 from recollect.store.contract import Project, Store
@@ -38,8 +39,8 @@ async def new_session(
     return session
 
 
-async def allow_all(tool: Tool, call: ToolCall) -> str:
-    return ""
+async def allow_all(tool: Tool, call: ToolCall) -> CallPermission:
+    return CallPermission()
 
 
 async def stored_results(store: Store, session: str) -> list[ToolResult]:

@@ -16,6 +16,7 @@ import pytest
 
 import recollect
 from recollect import RunFinished, Tool, ToolCall, View, elision_rule, hook, permission, tool
+from recollect.agent.tool_calls import CallPermission
 from recollect.engine import ElisionRules, Hooks
 from recollect.entries import Text, ToolResult
 from recollect.errors import BadInput
@@ -201,8 +202,8 @@ def test_a_check_sees_the_tools_it_names_only_and_a_sync_one_runs_in_a_thread(
 
 
 def test_what_the_checks_leave_open_is_decided_by_the_permission_check(tmp_path: Path) -> None:
-    async def nobody(tool: Tool, call: ToolCall) -> str:
-        return "not even reading"
+    async def nobody(tool: Tool, call: ToolCall) -> CallPermission:
+        return CallPermission("not even reading")
 
     checked = [permission("send")(lambda tool, call: True)]
     calls = SEND, call("weather", "call-2", city="Oslo")

@@ -22,6 +22,7 @@ from recollect.agent.subagents import (
     read_subagent_usage,
     strongest_effect,
 )
+from recollect.agent.tool_calls import CallPermission
 from recollect.codecs.wire_protocol import DecodedRequest
 from recollect.entries import Message, Note, Text, ToolCall, ToolResult, Usage, json_text
 from recollect.hook_events import BeforeAgent, BeforeTool, HookDecision
@@ -148,9 +149,9 @@ def test_a_sub_agent_has_no_sub_agents_and_the_same_permission_check(
     tmp_path: Path,
 ) -> None:
     async def story(store: SqliteStore) -> None:
-        async def only_tasks(tool: Tool, call: ToolCall) -> str:
+        async def only_tasks(tool: Tool, call: ToolCall) -> CallPermission:
             del call
-            return "" if tool.name in ("task", "look") else "not here"
+            return CallPermission("" if tool.name in ("task", "look") else "not here")
 
         session = await main_session(store)
         agent = caller(

@@ -76,7 +76,8 @@ def test_one_section_can_be_shown(cli: Cli) -> None:
     for key in ("permissions", "[permissions]"):
         table = cli.ok("config", key).out.rpartition("\n\n")[0]
         assert [line.split()[0] for line in table.splitlines()[1:]] == [
-            f"permissions.{name}" for name in ("mode", "allow", "ask", "deny", "network", "sandbox")
+            f"permissions.{name}"
+            for name in ("mode", "allow", "ask", "deny", "network", "sandbox", "show_secrets")
         ]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from recollect.agent.loop import Agent
+from recollect.agent.tool_calls import CallPermission
 from recollect.entries import Elide, Message, Text, ToolCall, ToolResult, handle_of
 from recollect.testing import ScriptedModel, call, says
 from recollect.tokens import ESTIMATE, counter_for
@@ -79,8 +80,8 @@ def measure() -> str:
     return "\n".join(f"value {n}" for n in range(5_000))
 
 
-async def allow_everything(_: Tool, __: ToolCall) -> str:
-    return ""
+async def allow_everything(_: Tool, __: ToolCall) -> CallPermission:
+    return CallPermission()
 
 
 class Broken:

@@ -4,9 +4,10 @@ A block begins with `== sed -n *`: the rule that a user would write; `!= git pus
 user denies. A `⏎` stands for the end of a line, a `␍` for a carriage return; `~` marks a line that
 has no effect in the trap sandbox as it is (no terminal, another version) and must be harmless only
 if it is allowed; `+` one that `edit` or `free` is meant to run: plain writing, and code of the
-project; `?` one that gets through mode `free` and is known to: what code computes, and which
-protected files a listing names for a command that writes, cannot be seen in the line. `touch` is
-the harm itself and denied everywhere.
+project; `?` one that the judge lets mode `free` run and the sandbox holds: what code computes, and
+which protected files a listing names for a command that writes, cannot be seen in the line.
+`tests/execution/test_hostile_road.py` runs these in the real sandboxes, where they have no effect.
+`touch` is the harm itself and denied everywhere.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ class RuledLine(NamedTuple):
     deny: tuple[str, ...] = ()
     fires: bool = True
     honest: bool = False  # the modes `edit` and `free` run it
+    held: bool = False  # mode `free` runs it, and the sandbox holds it
 
 
 def _read_line(text: str, allow: str, deny: tuple[str, ...]) -> RuledLine:
@@ -30,7 +32,7 @@ def _read_line(text: str, allow: str, deny: tuple[str, ...]) -> RuledLine:
     while text[:2] in ("~ ", "+ ", "? "):
         marks, text = marks + text[0], text[2:]
     plain = text.replace("⏎", "\n").replace("␍", "\r")
-    return RuledLine(plain, allow, deny, "~" not in marks, marks.strip("~") != "")
+    return RuledLine(plain, allow, deny, "~" not in marks, marks.strip("~") != "", "?" in marks)
 
 
 def _read_blocks(file: Path) -> list[RuledLine]:

@@ -20,7 +20,7 @@ from zlib import crc32
 from recollect.agent.exchange import ReplyFinished
 from recollect.agent.loop import Agent
 from recollect.agent.run_events import AgentEvent
-from recollect.agent.tool_calls import ToolFinished, ToolStarted
+from recollect.agent.tool_calls import CallPermission, ToolFinished, ToolStarted
 from recollect.codecs.wire_protocol import Delta, RequestOptions
 from recollect.compaction.budget import Budget
 from recollect.entries import Message, Text, ToolCall
@@ -61,8 +61,8 @@ async def work_slowly(milliseconds: int, key: str, place: ToolContext) -> str:
 TOOLS_HERE = tuple(work_slowly if one.name == work_slowly.name else one for one in TOOLS)
 
 
-async def everything(tool: Tool, call: ToolCall) -> str:
-    return ""
+async def everything(tool: Tool, call: ToolCall) -> CallPermission:
+    return CallPermission()
 
 
 def agent_for(model: Model, root: Path) -> Agent:

@@ -294,7 +294,7 @@ def test_a_key_that_decides_where_the_conversation_goes_is_refused(
 def test_the_refused_keys_are_exactly_these() -> None:
     whole = {"generation", "routing", "transport"}
     apart = {"model", "mirror", "autosave_seconds", "agent.editor", "agent.telemetry"}
-    apart |= {"agent.directories", "store", "store_wait"}
+    apart |= {"agent.directories", "store", "store_wait", "permissions.show_secrets"}
     assert {key for key in MAY_NOT if key.partition(".")[0] not in whole} == apart
     assert "url" in CustomModel.__struct_fields__
 

@@ -320,6 +320,7 @@ class AgentRun:
             cwd=agent.cwd,
             cut=cut,
             ask_user=agent.ask_user,
+            shown_secrets=agent.shown_secrets,
         )
         if self.reason == "loop":
             await uncancellable(runner.refuse("you repeat yourself, so it was not run"))

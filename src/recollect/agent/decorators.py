@@ -18,7 +18,7 @@ import msgspec
 
 import recollect.hook_events as hook_events
 from recollect.agent.hooks import DEFAULT_TIMEOUT, HookFunction, PythonHook
-from recollect.agent.tool_calls import PermissionCheck, allow_reads_only
+from recollect.agent.tool_calls import CallPermission, PermissionCheck, allow_reads_only
 from recollect.entries import ToolCall
 from recollect.errors import BadInput
 from recollect.hook_events import EVENT_NAMES, HookEvent
@@ -165,16 +165,16 @@ def combine_permissions(
         if not callable(each.check):
             raise BadInput(f"{each.check!r:.100} is no permission check; give a function")
 
-    async def check(tool: Tool, call: ToolCall) -> str:
+    async def check(tool: Tool, call: ToolCall) -> CallPermission:
         allowed = False
         for each in permissions:
             if each.tools and tool.name not in each.tools:
                 continue
             answer = await each.judge(tool, call)
             if isinstance(answer, str) and answer:
-                return answer
+                return CallPermission(answer)
             allowed = allowed or answer is not None
-        return "" if allowed else await otherwise(tool, call)
+        return CallPermission() if allowed else await otherwise(tool, call)
 
     return check
 

@@ -51,6 +51,7 @@ from recollect.session_store import attach_session
 from recollect.tools.tool import Tool
 from recollect.view.custom_rules import CustomRule
 from recollect.view.elision_rules import ElisionRules
+from recollect.workspace.workspace_secrets import ShownSecrets
 
 
 class Agent(msgspec.Struct, frozen=True):
@@ -65,6 +66,7 @@ class Agent(msgspec.Struct, frozen=True):
     permission_check: PermissionCheck = allow_reads_only  # decides if `permissions` do not
     write_guard: WriteGuard = protect_config
     ask_user: AskUser = refuse_unasked  # for a call that a hook wants the user to agree to
+    shown_secrets: ShownSecrets = msgspec.field(default_factory=ShownSecrets)  # tools may read them
     generation: Generation = Generation()
     rules: ElisionRules | Sequence[CustomRule] = ()
     budget: Budget | None = None

@@ -30,6 +30,7 @@ from recollect.workspace.editor_state import (
     editor_context,
     is_editor_context,
     read_editor,
+    without_secrets,
 )
 from recollect.workspace.initial_context import (
     DEFAULT_LOCALE,
@@ -66,8 +67,9 @@ class ContextReminders:
         editor: Path | None = None,
         today: Callable[[], date] = date.today,
         locale: str = DEFAULT_LOCALE,
+        is_secret: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        self._sources, self._editor_file = sources, editor
+        self._sources, self._editor_file, self._is_secret = sources, editor, is_secret
         self._today, self._locale = today, locale
         self._read_memory = memory or MemoryReader(sources)
         self._folders = WorkingFolders(sources.cwd, sources.root, sources.added)
@@ -170,7 +172,8 @@ class ContextReminders:
     async def _editor_change(self) -> Message | None:
         if self._editor_file is None:
             return None
-        now = await asyncio.to_thread(read_editor, self._editor_file)
+        read = await asyncio.to_thread(read_editor, self._editor_file)
+        now = await asyncio.to_thread(without_secrets, read, self._is_secret)
         text = editor_context(self._editor, now)
         self._editor = now
         return user_message(text, "aside") if text else None

@@ -36,14 +36,23 @@ from recollect.tools.tool import (
 from recollect.workspace.protected_links import find_linked_names
 from recollect.workspace.protected_names import find_protected, makes_bare_repository
 from recollect.workspace.untrusted_text import one_line
+from recollect.workspace.workspace_secrets import ShownSecrets
 
 CUT_CALL = (
     "the output limit cut this call off, so it was not run; write it again, in smaller pieces "
     "if it is long"
 )
 UNKNOWN_OUTCOME = "this call was interrupted: its outcome is unknown, and it was not run again"
-# Returns why a tool may not run, or an empty text when it may.
-PermissionCheck: TypeAlias = Callable[[Tool, ToolCall], Awaitable[str]]
+
+
+class CallPermission(msgspec.Struct, frozen=True):
+    """Whether a tool call may run."""
+
+    refusal: str = ""  # why it may not; empty: it may
+    approved: bool = False  # the user allowed this very call, so it may read secrets
+
+
+PermissionCheck: TypeAlias = Callable[[Tool, ToolCall], Awaitable[CallPermission]]
 # Returns why a tool may not change a file. The path has its links resolved and starts at the root.
 WriteGuard: TypeAlias = Callable[[Path], Awaitable[str]]
 # Asks the user about a call, for a reason; returns why it may not run, or an empty text.
@@ -55,10 +64,11 @@ async def refuse_unasked(call: ToolCall, reason: str) -> str:
     return f"a hook wants the user to agree to {call.name}, and nobody can be asked here: {reason}"
 
 
-async def allow_reads_only(tool: Tool, call: ToolCall) -> str:
+async def allow_reads_only(tool: Tool, call: ToolCall) -> CallPermission:
     """The default: no tool that writes or runs programs is allowed."""
     del call
-    return "" if tool.effect == "read" else f"{tool.name} needs a permission that nobody gave"
+    needs = "" if tool.effect == "read" else f"{tool.name} needs a permission that nobody gave"
+    return CallPermission(needs)
 
 
 async def protect_config(path: Path) -> str:
@@ -106,6 +116,7 @@ class ToolRunner:
         cwd: Path | None = None,
         cut: ToolCall | None = None,  # one of the calls, of which the end is missing
         ask_user: AskUser = refuse_unasked,
+        shown_secrets: ShownSecrets | None = None,
     ) -> None:
         self.session = session
         self._pending, self._cut = list(calls), cut
@@ -113,6 +124,7 @@ class ToolRunner:
         self._roots, self._cwd, self._hooks = roots, cwd, hooks
         self._permission_check, self._write_guard = permission_check, write_guard
         self._ask_user, self._stopped = ask_user, ""  # why a hook stopped the run
+        self._shown_secrets = shown_secrets or ShownSecrets()
         self._store_lock = asyncio.Lock()
         self._printed: dict[str, str] = {}  # by call: the entry with what a command printed
         self._backups = FileBackups(session.store, roots, self._note)
@@ -191,8 +203,9 @@ class ToolRunner:
             return error_output(f"a hook refused it: {decision.reason}", "refused")
         if decision.arguments is not None:
             call = msgspec.structs.replace(call, arguments=tool.fit(decision.arguments))
-        if refusal := await self._find_refusal(tool, call, decision):
-            return error_output(refusal, "refused")
+        permission = await self._find_permission(tool, call, decision)
+        if permission.refusal:
+            return error_output(permission.refusal, "refused")
         context = ToolContext(
             self._roots,
             self.session.id,
@@ -202,17 +215,23 @@ class ToolRunner:
             call=call.id,
             note=partial(self._note, call=call.id),
             cwd=self._cwd,
+            approved=permission.approved,
+            shown=self._shown_secrets,
         )
         try:
             return await tool(call.arguments, context)
         except Exception as error:  # noqa: BLE001 - a bug in a tool must not end the session
             return error_output(f"{tool.name} failed: {type(error).__name__}: {str(error)[:1_000]}")
 
-    async def _find_refusal(self, tool: Tool, call: ToolCall, decision: HookDecision) -> str:
+    async def _find_permission(
+        self, tool: Tool, call: ToolCall, decision: HookDecision
+    ) -> CallPermission:
         """Permissions decide as always; whatever they allow, a hook can have the user asked."""
-        if refusal := await self._permission_check(tool, call):
-            return refusal
-        return await self._ask_user(call, decision.reason) if decision.ask else ""
+        permission = await self._permission_check(tool, call)
+        if permission.refusal or not decision.ask:
+            return permission
+        refusal = await self._ask_user(call, decision.reason)
+        return msgspec.structs.replace(permission, refusal=refusal)
 
     def _problem_with(self, call: ToolCall) -> str:
         """Why the model has to write this call again; empty if it can be run."""

@@ -45,5 +45,5 @@ def _call(denial: PermissionDenial) -> str:
     given = parse_arguments(denial.arguments) or {}
     if denial.tool == SHELL_TOOL:
         return truncate(one_line(str(given.get("command", ""))), _MAX_CALL)
-    file = given.get("file_path", "")
+    file = given.get("file_path") or given.get("absolute_path") or given.get("path") or ""
     return truncate(one_line(f"{denial.tool} {file}".rstrip()), _MAX_CALL)

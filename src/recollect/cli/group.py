@@ -166,6 +166,13 @@ class LazyGroup(click.Group):
     "--allow", metavar="RULE", multiple=True, help='With -p: allow commands, such as "git diff *".'
 )
 @click.option("--deny", metavar="RULE", multiple=True, help="With -p: never run these commands.")
+@click.option(
+    "--show-secret",
+    "show_secrets",
+    metavar="NAME",
+    multiple=True,
+    help="With -p: let commands and tools read this secret of the workspace, such as .env.test.",
+)
 @click.option("--system", metavar="TEXT", default="", help="System instructions for a new session.")
 @click.option(
     "--add-dir",

@@ -56,6 +56,13 @@ TOKEN_VARIABLE = "RECOLLECT_TOKEN"  # noqa: S105 - the name of a variable
 @click.option("--allow", metavar="RULE", multiple=True, help='Such as "git diff *".')
 @click.option("--deny", metavar="RULE", multiple=True, help="Never run these commands.")
 @click.option(
+    "--show-secret",
+    "show_secrets",
+    metavar="NAME",
+    multiple=True,
+    help="Let commands and tools read this secret of the workspace, such as .env.test.",
+)
+@click.option(
     "--token",
     metavar="TOKEN",
     help=f"Instead of the stored one; {TOKEN_VARIABLE} keeps it out of the list of processes.",
@@ -102,7 +109,12 @@ def serve(*, file: StoreAddress | None, log_json: bool, verbose: bool, **given: 
     async def work(runtime: Runtime) -> None:
         await _serve(runtime, own, addresses, given)
 
-    overrides = Overrides(mode=given["mode"] or "", allow=given["allow"], deny=given["deny"])
+    overrides = Overrides(
+        mode=given["mode"] or "",
+        allow=given["allow"],
+        deny=given["deny"],
+        show_secrets=given["show_secrets"],
+    )
     use_runtime(file, work, make=True, door=Door(warn=_log.warning), overrides=overrides)
 
 

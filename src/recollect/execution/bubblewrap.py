@@ -2,8 +2,10 @@
 
 The root is mounted read-only; secrets and other programs' sockets are covered; /tmp, /dev and the
 processes are the command's own; the workspace is writable but for the guarded names, which are
-mounted read-only. Nothing in it can make another namespace, and a filter refuses the system calls
-that containers refuse.
+mounted read-only, and the workspace's secrets, over which something is mounted that nobody can
+open. Folders above such a secret are mounts of their own: a command could otherwise move them to
+where the next command does not look. Nothing in it can make another namespace, and a filter
+refuses the system calls that containers refuse.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from recollect.execution.command_plan import FIRST_DESCRIPTOR
 from recollect.execution.guarded_names import HeldName, file_mode
 from recollect.execution.landlock import is_below
 from recollect.execution.syscall_filter import FilterOptions, build_filter, can_filter
+from recollect.workspace.workspace_secrets import WorkspaceSecrets
 
 # Where other programs keep their sockets and temporary files: a command sees its own, or nothing.
 PRIVATE_FOLDERS = ("/tmp", "/var/tmp", "/run")  # noqa: S108 - named to be hidden
@@ -49,6 +52,8 @@ class BubblewrapView(NamedTuple):
     temporary: str
     secrets: tuple[str, ...]
     network: bool
+    hidden: WorkspaceSecrets = WorkspaceSecrets()
+    covers: tuple[str, str] = ("", "")  # a file and a folder that cannot be opened
 
 
 def probe_bubblewrap(program: str) -> BubblewrapProbe:
@@ -95,10 +100,12 @@ def bubblewrap_words(
     """The words before a command's own, and our descriptors for the numbers in them."""
     mounts = _plan_mounts(view)
     # what is hidden is read-only already, and a mount of its own would show it again
-    held = [n for n in held if not any(is_below(n.path, item) for item in view.secrets)]
+    gone = (*view.secrets, *view.hidden.paths)
+    held = [n for n in held if not any(is_below(n.path, item) for item in gone)]
     mounts |= {pin: ("--bind", pin) for name in held for pin in name.pins if pin not in mounts}
     for name in (name for name in held if name.found != "link"):
         mounts[name.path] = ("data",) if name.found == "socket" else ("--ro-bind", name.path)
+    mounts = _plan_covers(view) | mounts
     descriptors: list[int] = []
     words = list(_SYSTEM_MOUNTS)
     with ExitStack() as stack:
@@ -145,3 +152,22 @@ def _plan_mounts(view: BubblewrapView) -> dict[str, tuple[str, ...]]:
         if file_mode(path):
             mounts[path] = ("--ro-bind", path)
     return mounts | {path: ("--bind", path) for path in view.roots}
+
+
+def _plan_covers(view: BubblewrapView) -> dict[str, tuple[str, ...]]:
+    """What is mounted over the secrets of the workspace, and over the folders above them."""
+    file, folder = view.covers
+
+    def is_gone(path: str) -> bool:
+        elsewhere = not any(is_below(path, item) for item in view.roots)
+        # a link leads to a temporary folder, which the sandbox does not have
+        temporary = elsewhere and any(is_below(path, item) for item in PRIVATE_FOLDERS)
+        return temporary or any(is_below(path, item) for item in view.secrets)
+
+    mounts: dict[str, tuple[str, ...]] = {
+        path: ("--bind", path) for path in view.hidden.parents if not is_gone(path)
+    }
+    for path in view.hidden.paths:
+        if not is_gone(path) and (mode := file_mode(path)):
+            mounts[path] = ("--ro-bind", folder if stat.S_ISDIR(mode) else file)
+    return mounts

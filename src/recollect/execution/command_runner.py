@@ -28,6 +28,13 @@ from recollect.execution.bubblewrap import PROGRAM_PATH
 from recollect.execution.command_output import OutputCapture, OutputRelay
 from recollect.execution.command_plan import CommandReport
 from recollect.execution.guarded_names import GUARDED_NAMES, GuardedName
+from recollect.execution.hidden_secrets import (
+    HiddenNotes,
+    explain_incomplete,
+    find_hidden,
+    make_covers,
+    remove_covers,
+)
 from recollect.execution.output_recorder import OutputRecorder
 from recollect.execution.process import KILL_SECONDS, prepare_start, run_process
 from recollect.execution.replaced_files import keep_replaced
@@ -41,6 +48,7 @@ from recollect.execution.sandbox import (
 from recollect.settings import data_directory
 from recollect.store.output_notes import OutputLog, job_name
 from recollect.workspace.private_paths import SECRET_PATHS
+from recollect.workspace.workspace_secrets import ShownSecrets, WorkspaceSecrets
 
 MAX_COMMAND_BYTES = 100_000  # the system takes 131,071 in one word
 
@@ -74,14 +82,16 @@ class _Command(NamedTuple):
     limit: float
     output: OutputRecorder
     relay: OutputRelay
+    approved: bool
 
 
 class _CommandEnd(NamedTuple):
-    """How a command ended, and what was repaired after it."""
+    """How a command ended, what was repaired after it, and what was hidden from it."""
 
     process: CommandReport
     seconds: float
     repairs: list[str]
+    hidden: WorkspaceSecrets
 
 
 class _Job(NamedTuple):
@@ -105,18 +115,20 @@ class CommandRunner:
         hidden: tuple[str, ...] = SECRET_PATHS,
         guarded: tuple[GuardedName, ...] = GUARDED_NAMES,
         programs: tuple[str, ...] = (),
+        shown: ShownSecrets | None = None,
         limits: CommandLimits | None = None,
     ) -> None:
         self._isolation, self._choice, self._network = isolation, sandbox, network
         self._limits = limits or CommandLimits()
         self._home = os.path.realpath(home or Path.home())
         self._hidden, self._guarded = (*hidden, str(data_directory())), guarded
-        self._programs = programs
+        self._programs, self._shown = programs, shown or ShownSecrets()
         self._folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="recollect-")))
-        self._remove = weakref.finalize(self, shutil.rmtree, self._folder, True)  # noqa: FBT003
+        self._remove = weakref.finalize(self, _remove_folder, self._folder)
         self._jobs: dict[str, _Job] = {}
         self._count = 0
         self._introduced = False  # whether a result has said which isolation is in force
+        self._hidden_notes = HiddenNotes()
 
     @property
     def isolation(self) -> Isolation:
@@ -142,10 +154,12 @@ class CommandRunner:
         log: OutputLog,
         *,
         background: bool,
+        approved: bool = False,
     ) -> CommandResult:
         """Run a command line, to its end or in the background, in a directory inside the roots
         (empty: the first root). It may take so many seconds (0: the default); `relay` gets its
-        output while it runs, `log` what the result does not show."""
+        output while it runs, `log` what the result does not show. It sees the secrets of the
+        workspace only if the user has allowed this very line."""
         if self.isolation.refusal:
             raise CommandRefused(self.isolation.refusal)
         limits = self._limits
@@ -157,7 +171,7 @@ class CommandRunner:
         words, policy = _command_words(line), self._policy(roots)
         directory = _resolve_directory(policy, directory)
         output = OutputRecorder(OutputCapture(self._folder), log)
-        command = _Command(words, policy, directory, limit, output, OutputRelay(relay))
+        command = _Command(words, policy, directory, limit, output, OutputRelay(relay), approved)
         if background:
             return await self._start_job(line, command)
         try:
@@ -241,13 +255,16 @@ class CommandRunner:
             secrets=self._hidden,
             guarded=self._guarded,
             programs=self._programs,
+            covers=make_covers(self._folder),
             network=self._network,
         )
 
     async def _execute(self, command: _Command) -> _CommandEnd:
         started = time.monotonic()
         prepare_start()
-        entering = enter_sandbox(command.policy, self.isolation, command.directory)
+        hidden = await self._find_hidden(command)
+        policy = msgspec.structs.replace(command.policy, hidden=hidden)
+        entering = enter_sandbox(policy, self.isolation, command.directory)
         with ExitStack() as stack:
             try:
                 # in a thread: a large workspace takes a while to be surveyed
@@ -261,7 +278,17 @@ class CommandRunner:
         repairs = [*ended.repairs, *launch.repairs]
         if ended.repairs:
             repairs = [*keep_replaced(command.policy.aside, repairs)]
-        return _CommandEnd(ended, time.monotonic() - started, repairs)
+        return _CommandEnd(ended, time.monotonic() - started, repairs, hidden)
+
+    async def _find_hidden(self, command: _Command) -> WorkspaceSecrets:
+        """What is to be hidden from a command; that it cannot be is an error."""
+        if command.approved or self.isolation.kind != "bubblewrap":
+            return WorkspaceSecrets()
+        # in a thread: a large workspace takes a while to be looked through
+        found = await asyncio.to_thread(find_hidden, command.policy.roots, self._shown)
+        if not found.complete:
+            raise CommandRefused(explain_incomplete(found))
+        return found
 
     async def _report(self, command: _Command, ended: _CommandEnd) -> CommandResult:
         (code, survivors, _), isolation = ended.process, self.isolation
@@ -284,9 +311,17 @@ class CommandRunner:
         if survivors:
             notes.append(f"could not be ended: processes {', '.join(map(str, survivors[:20]))}")
         said = await command.output.report(ended=True)
+        roots, failed = command.policy.roots, code != 0
+        if note := self._hidden_notes.note(ended.hidden, roots, said, failed=failed):
+            notes.append(note)
         warnings = "".join(f"\n[{line}]" for line in ended.repairs)
         text = f"{said}\n[{'; '.join(notes)}]{warnings}"
         return CommandResult(text=text, is_error=code != 0 or bool(warnings), status=status)
+
+
+def _remove_folder(folder: Path) -> None:
+    remove_covers(folder)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _command_words(command: str) -> tuple[str, ...]:

@@ -42,6 +42,7 @@ from recollect.execution.workspace_guard import (
 )
 from recollect.workspace.private_paths import SECRET_PATHS
 from recollect.workspace.protected_names import PROTECTED_NAMES
+from recollect.workspace.workspace_secrets import WorkspaceSecrets
 
 _VARIABLE_LIST = """
 PATH HOME USER LOGNAME TZ VIRTUAL_ENV CONDA_PREFIX CONDA_DEFAULT_ENV GOPATH GOROOT
@@ -88,6 +89,8 @@ class SandboxPolicy(msgspec.Struct, frozen=True, kw_only=True):
     secrets: tuple[str, ...] = SECRET_PATHS
     guarded: tuple[GuardedName, ...] = GUARDED_NAMES
     programs: tuple[str, ...] = ()  # files that run later, outside every sandbox, such as hooks
+    hidden: WorkspaceSecrets = WorkspaceSecrets()  # what bubblewrap hides in the workspace
+    covers: tuple[str, str] = ("", "")  # with it: a file and a folder that cannot be opened
     network: bool = False
 
 
@@ -137,6 +140,7 @@ def landlock_isolation(why: str = "") -> Isolation:
     limitations = [
         "the names of hidden files, other processes and their command lines can be seen",
         "protected files are put back after a change, not held",
+        "secrets in the workspace, such as .env, are not hidden; with one, mode free is edit",
         f"{PRIVATE_FOLDERS[0]} is closed ($TMPDIR is open), and no terminal can be made",
     ]
     if version < 3:
@@ -151,7 +155,7 @@ def landlock_isolation(why: str = "") -> Isolation:
     return Isolation(
         kind="landlock",
         description=f"sandboxed with Landlock {version} ({why or 'as you chose'}): "
-        "only the workspace is writable, secrets cannot be read",
+        "only the workspace is writable, secrets in the home cannot be read",
         limitations=tuple(limitations),
         remedy="install bubblewrap for a tighter sandbox"
         if why
@@ -261,6 +265,8 @@ def _enter_bubblewrap(
             temporary=policy.temporary,
             secrets=secret_paths(policy.secrets, policy.home, policy.roots),
             network=policy.network,
+            hidden=policy.hidden,
+            covers=policy.covers,
         )
         words, descriptors = stack.enter_context(
             bubblewrap_words(isolation.program, isolation.options, view, held, plan.directory)

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Sequence
-from functools import cache
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
+from typing import Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -59,6 +59,8 @@ _NO_SANDBOX = (
     " (`recollect doctor` says why; a rule that gives the whole line allows it)"
 )
 Judged: TypeAlias = tuple[PermissionDecision, str]
+FindExposed: TypeAlias = Callable[[], str]
+_Found = TypeVar("_Found")
 
 
 class CommandVerdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +69,7 @@ class CommandVerdict(msgspec.Struct, frozen=True, kw_only=True):
     source: bytes  # what was judged, and the only thing that may be run
     normal_form: str = ""  # what the line means, without wrappers and global options
     suggested_rules: tuple[str, ...] = ()  # they would allow it from now on; none: no rule does
+    word_for_word: bool = False  # a rule that gives the whole line allows it
 
 
 class _TooSlow(Exception):
@@ -85,8 +88,10 @@ class _Judge:
         sandboxed: bool,
         find_secrets: FindSecrets,
         directory: str,
+        find_exposed: FindExposed,
     ) -> None:
         self.text, self.given, self.root, self.sandboxed = text, given, root, sandboxed
+        self.find_exposed = cache(find_exposed)
         self.find_secrets, self.directory = cache(find_secrets), directory
         self.until = time.thread_time() + _SECONDS
         self.line = parse_line(text)
@@ -124,7 +129,27 @@ class _Judge:
         return decision, reason
 
     def _decide_by_rules(self, given: CommandRules) -> Judged:
-        exact = next((one for one in given.allow if one.gives_line(self.text, self.line)), None)
+        judged = self._decide_by_patterns(given)
+        if judged[0] != "allow" or self.find_exact(given) is not None:
+            return judged
+        exposed = self._untimed(self.find_exposed)
+        return ("ask", exposed) if exposed and self._may_read_any(given) else judged
+
+    def _may_read_any(self, given: CommandRules) -> bool:
+        """Whether the line may read what its words do not name."""
+        if any(one.uncertain for one in self.normal.commands):
+            return True
+        if any(one.uncertain for one in self.normal.redirections):
+            return True
+        mode: PermissionMode = "edit" if given.mode == "free" else given.mode
+        return self._decide_by_patterns(msgspec.structs.replace(given, mode=mode))[0] != "allow"
+
+    def find_exact(self, given: CommandRules) -> CommandRule | None:
+        """The rule that gives the whole line, if there is one."""
+        return next((one for one in given.allow if one.gives_line(self.text, self.line)), None)
+
+    def _decide_by_patterns(self, given: CommandRules) -> Judged:
+        exact = self.find_exact(given)
         if exact is not None:
             asks = filter(None, (self._find_asking(one, given) for one in self.normal.commands))
             return next(asks, ("allow", f"the rule {str(exact)!r} allows it"))
@@ -141,16 +166,19 @@ class _Judge:
         return worst
 
     def _find_hidden_read(self) -> str:
-        """Looking into folders is no part of judging a line; its time does not count."""
         self._check_time()
 
         def look(folder: str) -> FolderSecrets:
-            begun = time.thread_time()
-            found = self.find_secrets(folder)
-            self.until += time.thread_time() - begun
-            return found
+            return self._untimed(partial(self.find_secrets, folder))
 
         return find_hidden_read(self.text, self.normal, look, self._check_time)
+
+    def _untimed(self, look: Callable[[], _Found]) -> _Found:
+        """Looking into folders is no part of judging a line; its time does not count."""
+        begun = time.thread_time()
+        found = look()
+        self.until += time.thread_time() - begun
+        return found
 
     def _check_time(self) -> None:
         if time.thread_time() > self.until:
@@ -332,13 +360,22 @@ def judge_line(
     sandboxed: bool = False,
     find_secrets: FindSecrets = assume_secrets,
     directory: str = "",
+    find_exposed: FindExposed = lambda: "",
 ) -> CommandVerdict:
     """Judge a line. `root` is the working folder, if absolute paths into it are to count;
     `sandboxed` says whether a sandbox holds what runs; `find_secrets` looks for files with a
     secret name below a folder, named as the line would; `directory` is where the line is to run,
-    if the model chose another folder than the one it works in."""
+    if the model chose another folder than the one it works in; `find_exposed` says why commands
+    could read secrets of the workspace whatever their words are, if that is so: then mode `free`
+    decides like `edit`, and what gets a word that the shell decides asks."""
     judge = _Judge(
-        text, given, root, sandboxed=sandboxed, find_secrets=find_secrets, directory=directory
+        text,
+        given,
+        root,
+        sandboxed=sandboxed,
+        find_secrets=find_secrets,
+        directory=directory,
+        find_exposed=find_exposed,
     )
     decision, reason = judge.decide(given)
     suggested = judge.suggest() if decision != "allow" else ()
@@ -350,4 +387,5 @@ def judge_line(
         source=judge.line.source,
         normal_form=str(judge.normal)[:2_000],
         suggested_rules=suggested,
+        word_for_word=decision == "allow" and judge.find_exact(given) is not None,
     )

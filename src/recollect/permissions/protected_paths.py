@@ -16,19 +16,10 @@ from recollect.workspace.protected_names import (
     find_protected,
     holds_protected,
 )
+from recollect.workspace.secret_names import SECRET_NAMES, is_secret_name
 
-_PRIVATE_LIST = (
-    ".aws .azure .docker .env .git-credentials .gnupg .htpasswd .kube .netrc .npmrc .password-store"
-    " .pgpass .pypirc .ssh .vault-token credentials.json id_dsa id_ecdsa id_ed25519 id_rsa shadow"
-    " gshadow .my.cnf .boto .s3cfg .envrc _netrc .dockercfg .bash_history .zsh_history"
-    " .psql_history .mysql_history .python_history terraform.tfstate"
-)
-_SECRET_NAMES = frozenset(_PRIVATE_LIST.split())
 # Patterns are tried against these too; the others of `.env.*` look alike.
-_SECRET_SAMPLES = (*_SECRET_NAMES, ".env.local", ".env.production", ".env.development", ".env.test")
-_KEY_ENDINGS = (".pem", ".p12", ".pfx", ".jks", ".kdbx", "_rsa", "_ed25519", "_ecdsa")
-_SHORTEST_KEY = 4
-_TEMPLATES = frozenset({"example", "sample", "template", "dist", "defaults", "schema"})
+_SECRET_SAMPLES = (*SECRET_NAMES, ".env.local", ".env.production", ".env.development", ".env.test")
 _PROCESS = re.compile(r"/proc/(?:self|thread-self|kcore|[0-9$*?\[{])")
 _ENVIRONMENT = re.compile(r"/environ(?![\w.-])")  # `src/environment.py` is a file like others
 _DEVICE = re.compile(r"/dev/(?!(?:null|zero|full|u?random|std(?:in|out|err)|fd|shm)(?:/|\Z))")
@@ -62,15 +53,6 @@ def normal_path(word: str) -> str:
     while path.startswith("./") and len(path) > 2:
         path = path[2:]
     return path
-
-
-def is_secret_name(part: str) -> bool:
-    """Whether a file or folder of this name, in lower case, holds secrets."""
-    if part in _SECRET_NAMES:
-        return True
-    if part.startswith((".env.", ".env-", ".env_", ".env~")):
-        return part.rpartition(".")[2] not in _TEMPLATES
-    return part.endswith(_KEY_ENDINGS) and len(part) > _SHORTEST_KEY
 
 
 def names_secret(word: str) -> bool:

@@ -56,6 +56,7 @@ from recollect.workspace.memory_writer import SavedFact, own_memory_file, save_f
 from recollect.workspace.private_paths import is_data_directory
 from recollect.workspace.untrusted_text import one_line
 from recollect.workspace.working_folders import WorkingFolders
+from recollect.workspace.workspace_secrets import ShownSecrets
 
 if TYPE_CHECKING:
     from recollect.execution.command_runner import CommandRunner
@@ -80,6 +81,7 @@ class LazyCommands:
     def __init__(self, effective: EffectiveSettings) -> None:
         self._settings, self._effective = effective.settings, effective
         self._runner: CommandRunner | None = None
+        self.shown = ShownSecrets(self._settings.permissions.show_secrets)
 
     def __call__(self) -> CommandRunner:
         # late: a tool's work is loaded by its first call
@@ -95,6 +97,7 @@ class LazyCommands:
             self._runner = CommandRunner(
                 sandbox="none" if given.mode == "unrestricted" else given.sandbox,
                 network=given.network,
+                shown=self.shown,
                 guarded=tuple(guarded.values()),
                 programs=tuple(
                     os.path.realpath(self._effective.root / path)
@@ -155,8 +158,14 @@ def build_agent(
         roots=folders.roots,
         cwd=folders.cwd,
         permission_check=build_permission_check(
-            workspace.effective, workspace.approve, denied, folders.cwd
+            workspace.effective,
+            workspace.approve,
+            denied,
+            folders.cwd,
+            folders.roots,
+            workspace.commands.shown,
         ),
+        shown_secrets=workspace.commands.shown,
         write_guard=_guard_hook_files(workspace.effective),
         ask_user=_ask_for_hooks(workspace.approve),
         generation=options.generation,

@@ -8,19 +8,22 @@ user changes files that decide what runs later, whatever the mode.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from recollect.agent.tool_calls import PermissionCheck, protect_config
+from recollect.agent.tool_calls import CallPermission, PermissionCheck, protect_config
 from recollect.entries import ToolCall
-from recollect.toolkinds import parse_arguments
-from recollect.tools.tool import Tool
+from recollect.toolkinds import parse_arguments, parse_paths
+from recollect.tools.secret_access import names_secret_file
+from recollect.tools.tool import Tool, ToolContext
 from recollect.workspace.effective_settings import EffectiveSettings
 from recollect.workspace.hidden_paths import AGENT_IGNORE_FILES
+from recollect.workspace.untrusted_text import one_line
+from recollect.workspace.workspace_secrets import SecretFinder, ShownSecrets
 
 if TYPE_CHECKING:
     from recollect.permissions.command_rules import PermissionMode
@@ -30,6 +33,14 @@ SHELL_TOOL = "run_shell_command"
 MEMORY_TOOL = "save_memory"
 _READING = ("plan", "ask")  # modes in which no rule allows to write files
 _NOBODY = ": nobody can be asked here"
+# The parameters of the file tools that name files whose content a result shows.
+_PATH_PARAMETERS = {
+    "read_file": "absolute_path",
+    "search_file_content": "path",
+    "write_file": "file_path",
+    "replace": "file_path",
+}
+_SECRET_READERS = ("read_file", "search_file_content")
 _ALWAYS_ALLOWED = frozenset({"note", "todo", "task"})  # what these do is checked elsewhere
 
 
@@ -63,6 +74,44 @@ class _Verdict(msgspec.Struct, frozen=True):
     rules: tuple[str, ...] = ()
     mode: str = ""
     normal_form: str = ""
+    word_for_word: bool = False  # a rule gives the whole command line
+
+
+class _Policy:
+    """What the settings say of a call, before anybody is asked."""
+
+    def __init__(
+        self,
+        effective: EffectiveSettings,
+        roots: tuple[Path, ...],
+        cwd: Path | None,
+        shown: ShownSecrets,
+        *,
+        interactive: bool,
+    ) -> None:
+        self._effective, self._interactive = effective, interactive
+        self._given = given = effective.settings.permissions
+        roots = roots or (effective.root,)
+        self._where = ToolContext(roots, cwd=cwd, shown=shown)
+        finder = SecretFinder(roots, shown)
+        self._judge = cache(
+            partial(_build_judge, effective, interactive=interactive, cwd=cwd, finder=finder)
+        )
+        if given.allow or given.ask or given.deny or effective.project_ask:
+            self._judge()  # an invalid rule is reported before a model is called
+
+    def decide(self, tool: Tool, call: ToolCall) -> _Verdict:
+        asks = self._interactive
+        if secret := _find_secret(tool, call, self._where):
+            return _judge_secret(tool.name, secret, self._given.mode, interactive=asks)
+        if tool.effect == "read" or tool.name in _ALWAYS_ALLOWED:
+            return _Verdict()
+        if tool.name == SHELL_TOOL:
+            judged = self._judge()(*_command_of(tool, call))
+            return _Verdict(*msgspec.structs.astuple(judged))
+        if tool.name == MEMORY_TOOL:
+            return _judge_memory(self._effective, interactive=asks)
+        return _judge_change(tool.name, self._given.mode, interactive=asks)
 
 
 def build_permission_check(
@@ -70,42 +119,31 @@ def build_permission_check(
     approve: Approve | None = None,
     denied: Callable[[PermissionDenial], None] = lambda _: None,
     cwd: Path | None = None,
+    roots: Sequence[Path] = (),
+    shown: ShownSecrets | None = None,
 ) -> PermissionCheck:
     """The check of every call; without `approve` nobody can be asked. `denied` gets refusals;
-    `cwd` is the folder in which commands run, if it is not the root."""
-    permissions = effective.settings.permissions
-    judge = cache(partial(_build_judge, effective, interactive=approve is not None, cwd=cwd))
-    if permissions.allow or permissions.ask or permissions.deny or effective.project_ask:
-        judge()  # an invalid rule is reported before a model is called
+    `cwd` is the folder in which commands run, if it is not the root; `roots` are all folders that
+    the session works in; `shown` are secrets that it may read."""
+    shown = shown or ShownSecrets(effective.settings.permissions.show_secrets)
+    decide = _Policy(effective, tuple(roots), cwd, shown, interactive=approve is not None).decide
 
-    def decide(tool: Tool, call: ToolCall) -> _Verdict:
-        if tool.effect == "read" or tool.name in _ALWAYS_ALLOWED:
-            return _Verdict()
-        if tool.name == SHELL_TOOL:
-            judged = judge()(*_command_of(tool, call))
-            return _Verdict(*msgspec.structs.astuple(judged))
-        if tool.name == MEMORY_TOOL:
-            return _judge_memory(effective, interactive=approve is not None)
-        return _judge_change(tool.name, permissions.mode, interactive=approve is not None)
-
-    async def check(tool: Tool, call: ToolCall) -> str:
-        # a command is judged in a thread: looking into large folders takes its time
-        judging = asyncio.to_thread(decide, tool, call) if tool.name == SHELL_TOOL else None
-        verdict = decide(tool, call) if judging is None else await judging
+    async def check(tool: Tool, call: ToolCall) -> CallPermission:
+        # in a thread: looking into large folders takes its time
+        looks = tool.name in (SHELL_TOOL, *_PATH_PARAMETERS)
+        verdict = await asyncio.to_thread(decide, tool, call) if looks else decide(tool, call)
         if not verdict.reason:
-            return ""
+            return CallPermission(approved=verdict.word_for_word)
         if approve is not None and verdict.may_ask:
-            rules = () if verdict.mode else verdict.rules
-            request = ApprovalRequest(call, verdict.reason, rules, verdict.normal_form)
-            if await approve(request):
-                return ""
+            if await approve(_request(call, verdict)):
+                return CallPermission(approved=True)
             verdict = msgspec.structs.replace(verdict, reason=f"the user refused {tool.name}")
         denied(
             PermissionDenial(
                 tool.name, call.id, call.arguments, verdict.reason, verdict.rules, verdict.mode
             )
         )
-        return verdict.reason
+        return CallPermission(verdict.reason)
 
     return check
 
@@ -130,6 +168,35 @@ def tool_permission(effective: EffectiveSettings, tool: Tool) -> ToolPermission:
     if not verdict.reason:
         return ToolPermission("runs")
     return ToolPermission("asks" if verdict.may_ask else "refused", verdict.reason)
+
+
+def _request(call: ToolCall, verdict: _Verdict) -> ApprovalRequest:
+    rules = () if verdict.mode else verdict.rules
+    return ApprovalRequest(call, verdict.reason, rules, verdict.normal_form)
+
+
+def _find_secret(tool: Tool, call: ToolCall, where: ToolContext) -> str:
+    """The first secret of the workspace that a call of a file tool names, if any."""
+    parameter = _PATH_PARAMETERS.get(tool.name)
+    if parameter is None:
+        return ""
+    arguments = tool.fit(call.arguments)
+    if parameter == "absolute_path":
+        named = tuple(file.path for file in parse_paths(arguments))
+    else:
+        given = (parse_arguments(arguments) or {}).get(parameter)
+        named = (given,) if isinstance(given, str) else ()
+    return next((path for path in named if names_secret_file(where, path)), "")
+
+
+def _judge_secret(tool: str, path: str, mode: PermissionMode, *, interactive: bool) -> _Verdict:
+    """No mode lets a tool read or change a secret of the workspace; the user does."""
+    nobody = "" if interactive else _NOBODY
+    reason = (
+        f"not allowed: {one_line(path)!r} is a secret of the workspace{nobody}; the user "
+        "can show it with --show-secret or show_secrets under [permissions]"
+    )
+    return _Verdict(reason, mode != "plan" or tool in _SECRET_READERS)
 
 
 def _judge_change(tool: str, mode: PermissionMode, *, interactive: bool) -> _Verdict:
@@ -165,12 +232,12 @@ def _names_memory(rules: Iterable[str]) -> bool:
 
 
 def _build_judge(
-    effective: EffectiveSettings, *, interactive: bool, cwd: Path | None
+    effective: EffectiveSettings, *, interactive: bool, cwd: Path | None, finder: SecretFinder
 ) -> Callable[[str, str], CommandPermission]:
     # late: only commands need the parser of the shell's language
     from recollect.runtime.command_permission import build_command_judge
 
-    return build_command_judge(effective, interactive=interactive, cwd=cwd)
+    return build_command_judge(effective, interactive=interactive, cwd=cwd, finder=finder)
 
 
 def _command_of(tool: Tool, call: ToolCall) -> tuple[str, str]:

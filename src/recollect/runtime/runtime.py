@@ -95,6 +95,7 @@ class Overrides(msgspec.Struct, frozen=True):
     mode: str = ""
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
+    show_secrets: tuple[str, ...] = ()
     directories: tuple[str, ...] = ()  # further folders to work in
 
     def apply(self, effective: EffectiveSettings) -> EffectiveSettings:
@@ -103,6 +104,7 @@ class Overrides(msgspec.Struct, frozen=True):
             "mode": self.mode or given.mode,
             "allow": (*given.allow, *self.allow),
             "deny": (*given.deny, *self.deny),
+            "show_secrets": (*given.show_secrets, *self.show_secrets),
         }
         permissions = msgspec.structs.replace(given, **changed)
         settings = msgspec.structs.replace(effective.settings, permissions=permissions)

@@ -7,6 +7,7 @@ in the view, whichever way it came to be. The environment is read only where it 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -31,6 +32,7 @@ from recollect.workspace.memory_reader import MemoryReader
 from recollect.workspace.safe_files import resolve_named
 from recollect.workspace.trusted_folders import is_trusted
 from recollect.workspace.working_folders import WorkingFolders, add_directories
+from recollect.workspace.workspace_secrets import SecretFinder, ShownSecrets
 
 MAX_MEMORY_WARNINGS = 3
 
@@ -132,9 +134,12 @@ def build_reminders(
 ) -> ContextReminders:
     """Of changes in memory and, in the user's `own` sessions, of what their editor shows."""
     editor = effective.settings.agent.editor if own else ""
+    shown = ShownSecrets(effective.settings.permissions.show_secrets)
+    secrets = SecretFinder(folders.roots, shown)
     return ContextReminders(
         memory.sources,
         memory=memory,
         editor=Path(editor).expanduser() if editor else None,
         locale=read_environment(folders.root).locale,
+        is_secret=lambda path: secrets.is_secret(path, os.path.realpath(path)),
     )

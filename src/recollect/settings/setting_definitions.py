@@ -149,6 +149,9 @@ class PermissionSettings(_Section, frozen=True):
     sandbox: Literal["auto", "bubblewrap", "landlock", "none"] = "auto"
     """what commands run in: `bubblewrap`, `landlock`, `none`, or the best there is (`auto`); where
     the one you name cannot be had, no command runs"""
+    show_secrets: tuple[str, ...] = ()
+    """secrets in the workspace that commands and tools may read: names (`".env.test"`), or paths
+    from the workspace, from `/` or from `~/`; `"."` stands for all of them"""
 
 
 class GenerationDefaults(_Section, frozen=True):

@@ -219,9 +219,9 @@ def shell_tools(
         timeout: seconds after which it is ended; 120 when not given
         background: true to go on at once and read the output later with read_job
         """
-        log = OutputLog(context.note, context.call, recallable=recallable)
+        log, sees = OutputLog(context.note, context.call, recallable=recallable), context.approved
         where = (context.roots, context.locate(directory or "."), timeout, context.tell, log)
-        return await use(lambda runner: runner.run(command, *where, background=background))
+        return await use(lambda on: on.run(command, *where, background=background, approved=sees))
 
     @tool("read")
     async def read_job(context: ToolContext, job: str = "") -> ToolReturn:

@@ -35,6 +35,7 @@ from recollect.tools.safe_open import (
     open_in_folder,
     read_descriptor,
 )
+from recollect.tools.secret_access import KeptSecrets, refuse_secret
 from recollect.tools.tool import ToolContext, ToolFailed
 from recollect.workspace.text_format import decode_text
 
@@ -88,7 +89,7 @@ async def search_contents(
     include = drop_pattern_sign(include, context.root / path, context.roots)
     files = parse_pattern(include) if include else None
     deadline = SearchDeadline()
-    search = _ContentSearch(context.roots, wanted, files, deadline, use_git=respect_git_ignore)
+    search = _ContentSearch(context, wanted, files, deadline, use_git=respect_git_ignore)
     try:
         narrowed = None
         if program := find_ripgrep(context.roots):
@@ -180,14 +181,16 @@ class _ContentSearch:
 
     def __init__(
         self,
-        roots: Sequence[Path],
+        context: ToolContext,
         wanted: regex.Pattern[str],
         include: GlobPattern | None,
         deadline: SearchDeadline,
         *,
         use_git: bool,
     ) -> None:
-        self._roots, self._wanted, self._include = roots, wanted, include
+        self._context, self._roots = context, context.roots
+        self._kept = KeptSecrets(context)
+        self._wanted, self._include = wanted, include
         self._deadline, self._use_git = deadline, use_git
         self._lines: list[str] = []
         self._notes: list[str] = []
@@ -215,6 +218,7 @@ class _ContentSearch:
             elif self._is_file(path):
                 with open_file(self._roots, path) as file:
                     refuse_hidden(self._roots, path, file.path)
+                    refuse_secret(self._context, path, file.path)
                     self._look(file, file.path)
             else:
                 with open_folder(self._roots, path) as folder:
@@ -240,7 +244,7 @@ class _ContentSearch:
         self._look_at_all(
             (folder.path / file.path, open_in_folder(file.folder, file.name))
             for file in walk
-            if self._includes(file.path)
+            if self._includes(file.path) and not self._kept.keeps(folder.path / file.path)
         )
         self._note_walk(walk)
 
@@ -262,7 +266,7 @@ class _ContentSearch:
 
     def _wants(self, file: WalkedFile, folder: Path) -> bool:
         """Whether a file is one for ripgrep, which would pass over large files in silence."""
-        if not self._includes(file.path):
+        if not self._includes(file.path) or self._kept.keeps(folder / file.path):
             return False
         with suppress(OSError):
             info = os.stat(file.name, dir_fd=file.folder, follow_symlinks=False)
@@ -290,6 +294,8 @@ class _ContentSearch:
             self._lines.append(f"[at most {MAX_PER_FILE} matches of a file are shown]")
 
     def _report(self, path: str) -> str:
+        if kept := self._kept.note():
+            self._notes.append(kept)
         if self._too_large:
             self._notes.append(_describe_large(self._too_large))
         notes = [f"[{note}]" for note in self._notes]

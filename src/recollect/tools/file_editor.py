@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 from recollect.tools.diff import unified_diff
@@ -21,6 +20,7 @@ from recollect.tools.line_endings import dominant_ending, normalize
 from recollect.tools.omission_placeholder import first_new_omission
 from recollect.tools.resolve_path import quote, resolve_path
 from recollect.tools.safe_open import MAX_BYTES, read_content, write_content
+from recollect.tools.secret_access import is_secret_file, refuse_secret
 from recollect.tools.text_edit import EditPlan, apply_edits, plan_edit
 from recollect.tools.tool import ToolContext, ToolFailed
 from recollect.workspace.text_format import (
@@ -36,12 +36,13 @@ _BYTE_ORDER_MARK = "\ufeff"
 
 
 async def write_file(file_path: str, content: str, context: ToolContext) -> str:
-    before, path = await asyncio.to_thread(_read_before, context.roots, context.locate(file_path))
+    before, path = await asyncio.to_thread(_read_before, context, context.locate(file_path))
     old, data = await asyncio.to_thread(_prepare_content, content, before or b"", path)
     if before == data:
         return f"{quote(path)} has this content already; nothing was written"
     await context.before_change(path)
     await asyncio.to_thread(write_content, context.roots, str(path), data, expected=before)
+    context.shown.note_written(data)  # the model knows it
     lines = content.count("\n") + (not content.endswith("\n") and content != "")
     size = f"{lines:,} lines, {len(data):,} bytes{_describe_kept(old, content)}"
     if before is None:
@@ -60,7 +61,7 @@ async def edit_file(
     expected_replacements: int,
     context: ToolContext,
 ) -> str:
-    before, path = await asyncio.to_thread(_read_before, context.roots, context.locate(file_path))
+    before, path = await asyncio.to_thread(_read_before, context, context.locate(file_path))
     if before is None and not old_string:
         return await write_file(file_path, new_string, context)
     if before is None:
@@ -74,21 +75,28 @@ async def edit_file(
         plan_edit, old.text, old_string, new_string, expected_replacements, quote(path)
     )
     data = await asyncio.to_thread(_encode_edits, old, plan, new_string, path)
+    # what was a secret stays one: this call alone was approved
+    kept = context.approved and await asyncio.to_thread(is_secret_file, context, path)
     await context.before_change(path)
     await asyncio.to_thread(write_content, context.roots, str(path), data, expected=before)
+    if not kept:
+        context.shown.note_written(data)
     diff = await asyncio.to_thread(_diff, old, data, path)
     times = "once" if expected_replacements == 1 else f"{expected_replacements} times"
     ignored = f", ignoring {' and '.join(plan.ignored)}" if plan.ignored else ""
     return f"Replaced {times} in {quote(path)}{ignored}:\n{diff}"
 
 
-def _read_before(roots: Sequence[Path], path: str) -> tuple[bytes | None, Path]:
+def _read_before(context: ToolContext, path: str) -> tuple[bytes | None, Path]:
     """The content now (None: no file) and the real path; never through a link."""
+    roots = context.roots
     if path.endswith(("/", "/.")):
         raise ToolFailed(f"{quote(path)} names a folder; name the file")
     with resolve_path(roots, path, follow=False) as resolved:
         real, exists = resolved.path, resolved.info is not None
     refuse_hidden(roots, path, real)
+    if exists:  # the result shows what was there
+        refuse_secret(context, path, real)
     return (read_content(roots, str(real)).data if exists else None), real
 
 

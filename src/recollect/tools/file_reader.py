@@ -33,6 +33,7 @@ from recollect.tools.line_endings import describe_endings, uses_cr
 from recollect.tools.line_window import MAX_CHARACTERS, SelectedLines, select_lines
 from recollect.tools.resolve_path import quote, resolve_path
 from recollect.tools.safe_open import MAX_BYTES, open_file
+from recollect.tools.secret_access import refuse_secret
 from recollect.tools.tool import ToolContext, ToolFailed, ToolOutput
 from recollect.workspace.media_types import media_type
 from recollect.workspace.text_format import (
@@ -124,6 +125,7 @@ def _read_block(context: ToolContext, file: PathRange, left: int) -> Text | Inli
         return Text(text=list_folder(roots, path))
     with open_file(roots, path) as opened, os.fdopen(opened.descriptor, "rb", closefd=False) as raw:
         refuse_hidden(roots, path, opened.path)
+        refuse_secret(context, path, opened.path)
         start = raw.read(PIECE_BYTES)
         size = max(opened.info.st_size, len(start))
         if mime := media_type(start):

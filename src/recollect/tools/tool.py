@@ -34,6 +34,7 @@ from recollect.tools.tool_result import NoResult, content_from
 from recollect.tools.tool_signature import decode_unknown, read_signature
 from recollect.view.view import View
 from recollect.workspace.working_folders import former_roots
+from recollect.workspace.workspace_secrets import ShownSecrets
 
 MAX_ARGUMENTS = 20_000_000  # characters
 BROKEN_STATUS = "broken"  # of a result: the machine is at fault
@@ -96,6 +97,8 @@ class ToolContext(msgspec.Struct, frozen=True):
     call: str = ""  # the call's id
     note: Callable[[Note], Awaitable[str]] = _append_nothing  # before the result; returns its id
     cwd: Path | None = None  # in one of the roots; relative paths begin there. None: the first root
+    approved: bool = False  # the user allowed this very call, so it may read secrets
+    shown: ShownSecrets = msgspec.field(default_factory=ShownSecrets)  # secrets all calls may read
 
     @property
     def root(self) -> Path:

@@ -10,7 +10,7 @@ after a compaction.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +109,17 @@ def _time(value: Any) -> float:
 def _number(value: Any) -> int | None:
     whole = isinstance(value, int) and not isinstance(value, bool)
     return value if whole and 0 <= value < 1_000_000_000 else None
+
+
+def without_secrets(state: EditorState, is_secret: Callable[[str], bool]) -> EditorState:
+    """The state without what is selected in a secret of the workspace."""
+    files = (
+        msgspec.structs.replace(file, selection="")
+        if file.selection and is_secret(file.path)
+        else file
+        for file in state.files
+    )
+    return EditorState(tuple(files))
 
 
 def editor_context(before: EditorState | None, now: EditorState) -> str:

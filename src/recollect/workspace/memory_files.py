@@ -30,7 +30,7 @@ from recollect.entries import Message, Text, json_text
 from recollect.settings import AgentSettings
 from recollect.view.initial_messages import MEMORY_BEGIN, MEMORY_END
 from recollect.workspace.hidden_paths import ALWAYS_IGNORED, find_hider, read_ignore_rules
-from recollect.workspace.memory_imports import ImportStyle, expand_imports
+from recollect.workspace.memory_imports import ImportStyle, expand_imports, read_unless_secret
 from recollect.workspace.safe_files import (
     FileContent,
     ReadRefused,
@@ -319,7 +319,8 @@ def _read(
         return _HiddenMemory(f"it {hider.reason}")
     roots = (path.parent if own else sources.top_of(path) or sources.root, sources.home)
     # a link is followed if it is the user's own: many users keep such files in one folder
-    found = read_inside(path, (*roots, resolve_or_keep(path).parent) if own else roots, MAX_BYTES)
+    within = (*roots, resolve_or_keep(path).parent) if own else roots
+    found = (read_inside if own else read_unless_secret)(path, within, MAX_BYTES)
     if isinstance(found, ReadRefused):
         return found
     if found in known:

@@ -9,6 +9,7 @@ place; nothing raises.
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from recollect.workspace.hidden_paths import find_hider
 from recollect.workspace.safe_files import (
+    FileContent,
     ReadRefused,
     decode_content,
     read_inside,
@@ -29,6 +31,7 @@ from recollect.workspace.untrusted_text import (
     split_at_mentions,
     strip_invisible,
 )
+from recollect.workspace.workspace_secrets import SecretFinder
 
 MAX_DEPTH = 5
 MAX_IMPORTS = 100  # attempts for one text
@@ -123,7 +126,7 @@ class _Importer:
             return ReadRefused(f"it imports itself ({_comment_path(cycle)})")
         if len(chain) > MAX_DEPTH:
             return ReadRefused(f"imports are nested more than {MAX_DEPTH} deep")
-        found = read_inside(path, self.roots, MAX_BYTES)
+        found = read_unless_secret(path, self.roots, MAX_BYTES)
         if isinstance(found, ReadRefused):
             return found
         if hider := find_hider(found.path, self.roots, use_git=False):
@@ -135,6 +138,16 @@ class _Importer:
             return text
         self.room -= len(text)
         return _ImportedFile(strip_invisible(text), path, (*chain, found.path))
+
+
+def read_unless_secret(path: Path, roots: Sequence[Path], limit: int) -> FileContent | ReadRefused:
+    """Read a file that a project's memory names, unless it is a secret of the workspace."""
+    found = read_inside(path, roots, limit)
+    if isinstance(found, ReadRefused):
+        return found
+    if SecretFinder(roots).is_secret(os.path.normpath(path), found.path):
+        return ReadRefused("it is a secret of the workspace, which only a prompt can mention")
+    return found
 
 
 def _between_comments(path: str, text: str) -> str:
