@@ -8,7 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from recollect.entries import Entry
 from recollect.transcripts.run_order import NO_PARENT
 from recollect.transcripts.transcript import EntryRun
-from recollect.transcripts.turn_walk import PrecedingEntry, TurnBuilder, TurnWalk, plan_runs
+from recollect.transcripts.turn_walk import (
+    PrecedingEntry,
+    TurnBuilder,
+    TurnWalk,
+    is_last,
+    plan_runs,
+)
 
 
 class SessionComparison:
@@ -21,6 +27,7 @@ class SessionComparison:
         self.is_closed = True
         self.fork: str | None = None
         self._compare(is_held)
+        self.ends_with_leaf = is_last(tree, tree.leaf)
         self.held = sum(self._held)
         self.count = sum(self._counts) - self.held
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from recollect.entries import Entry
 from recollect.transcripts.session_comparison import SessionComparison
 from recollect.transcripts.transcript import EntryRun, MissingEntries
-from recollect.transcripts.turn_walk import TurnBuilder, TurnTree, TurnWalk, plan_runs
+from recollect.transcripts.turn_walk import TurnBuilder, TurnTree, TurnWalk, is_last, plan_runs
 
 
 class TurnCounts(NamedTuple):
@@ -48,9 +48,13 @@ class SessionEntries:
         latest = self._counts.latest
         return self._start if latest is None else latest
 
-    def end_with_leaf(self) -> bool:
+    def has_leaf(self) -> bool:
         """Whether the leaf has entries, as almost every one has; `runs` relies on it."""
         return self._tree.leaf is None or self._counts.entries[self._tree.leaf] > 0
+
+    @property
+    def ends_with_leaf(self) -> bool:
+        return is_last(self._tree, self._tree.leaf)
 
     def find_leaf(self) -> str | None:
         walk = TurnWalk(self._new_builder(), self._tree.parents, self._tree.leaf)

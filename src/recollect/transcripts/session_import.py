@@ -133,7 +133,7 @@ async def _is_complete(store: Store, file: TranscriptFile) -> bool:
     on the path to the leaf, that path after everything else, and the description last."""
     transcript, _, original = file
     info = await refuse_trashed(store, await store.session(transcript.session))
-    if original is None or transcript.stream is None:
+    if original is None or transcript.stream is None or not transcript.stream.ends_with_leaf:
         return False
     try:
         await store.entry(await derive_source_id(transcript, original), session=info.id)
@@ -231,10 +231,12 @@ async def _append_stream(
     count = await asyncio.to_thread(lambda: transcript.count)
     total = (original.size if original else 0) + count + 2  # bytes, entries, source and title
     source = await store_original(store, file, (), lambda done: progress(done, total))
-    runs, new = stream_runs(transcript, source)
+    runs, new, end = await asyncio.to_thread(stream_runs, transcript, source)
     writer = RunWriter(store, session, lambda written: progress(total - new + written, total))
     for number, run in enumerate(runs, 1):
         await writer.write(run, follows=number == len(runs))
+    if end is not None and writer.head != end:
+        await store.rewind(session.id, end, head=writer.head)
     progress(total, total)
     return _describe_result(file, session.id, new, 0)
 

@@ -54,6 +54,11 @@ class TurnBuilder(Protocol):
         ...
 
 
+def is_last(tree: TurnTree, turn: int | None) -> bool:
+    """Whether no turn follows this one."""
+    return turn is None or turn not in tree.parents
+
+
 class TurnWalk:
     """Visits turns, parents first, and remembers the last entry of those that others follow."""
 

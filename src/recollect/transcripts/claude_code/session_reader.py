@@ -75,7 +75,7 @@ def _read(records: RecordSource, index: RecordIndex, sidechain: Sidechain | None
         subagent=subagent,
         stream=entries,
     )
-    can_stream = records.is_streamed and entries.end_with_leaf()
+    can_stream = records.is_streamed and entries.has_leaf()
     return transcript if can_stream else transcript.with_entries()
 
 
