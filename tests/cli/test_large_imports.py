@@ -131,6 +131,16 @@ def test_the_ids_of_a_session_of_gemini_cli_are_those_of_the_first_version(cli: 
     assert hashlib.blake2b(ids.encode(), digest_size=8).hexdigest() == "9ee600f53461740a"
 
 
+@pytest.mark.parametrize("field", ["session_id", "sessionId"])
+def test_one_object_that_is_too_large_for_memory_is_refused_by_name(cli: Cli, field: str) -> None:
+    with (cli.project / "a.json").open("w") as stream:
+        stream.write(f'{{"{field}": "a", "messages": [')
+        stream.truncate(600 * MB)
+    refused = cli.process("import", "a.json")
+    assert refused.code == 1
+    assert "more than 500.0 MB that must be read at once; split it" in refused.err
+
+
 def test_limits_of_a_large_session_of_gemini_cli_are_named(cli: Cli) -> None:
     write_messages(file := cli.project / "a.jsonl", 5 * MB, 1_000)
     deep = {"id": "d", "type": "user", "content": []}

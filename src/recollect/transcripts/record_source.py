@@ -22,7 +22,8 @@ from recollect.transcripts.source_file import SourceFile
 from recollect.transcripts.tolerant_json import RecordFinder, parse_again, parse_plain_line
 from recollect.transcripts.transcript import ImportProblem
 
-RECORDS_LIMIT = 2_000_000_000  # bytes of all records of a format that needs them at once
+# bytes of records that have to be in memory at once, where they take two to five times as much
+RECORDS_LIMIT = 500_000_000
 _WINDOW_BYTES = 256 * 1024  # read at once where records are read one after the other
 _SPOOL_BYTES = 4_000_000  # of objects in damaged lines, before they go to a temporary file
 
@@ -202,5 +203,5 @@ def _decode_line(line: bytes) -> tuple[str, UnicodeDecodeError | None]:
 
 
 def too_large(file: SourceFile) -> CannotImport:
-    why = f"it has records of more than {format_size(RECORDS_LIMIT)}; split it"
+    why = f"it has more than {format_size(RECORDS_LIMIT)} that must be read at once; split it"
     return CannotImport(str(file.path), why)
