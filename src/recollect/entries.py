@@ -278,7 +278,7 @@ def decode(data: bytes) -> Body:
     try:
         return _decoder.decode(data)
     except (msgspec.MsgspecError, UnicodeError):  # unknown fields and kinds, or lone surrogates
-        with suppress(msgspec.MsgspecError):
+        with suppress(msgspec.MsgspecError, UnicodeError):
             known, extra = _fields.split_extra(data)
             return msgspec.structs.replace(_decoder.decode(known), extra=extra)
         value = _load(data)
