@@ -1,4 +1,4 @@
-"""Importing a session file of another program, beside parsing its JSON and nothing else."""
+"""Importing session files of other programs, beside parsing their JSON and nothing else."""
 
 from __future__ import annotations
 
@@ -16,23 +16,55 @@ WANTED = 40.0  # MB of the file for each second of processor time
 
 def imports(setting: Setting) -> Table:
     rows = []
-    for size in _RECORD_SIZES:
-        for total in (5 * each for each in setting.scale.streams):  # streamed
-            progress(f"importing {total / 1e6:.0f} MB of records of {size:,} bytes")
-            file = setting.memory / "session.jsonl"
-            write_session(file, total, size)
-            found = once("ours", "import_speed", setting.memory, path=str(file))
-            file.unlink()
-            what = f"{total / 1e6:.0f} MB, records of {size / 1e3:.0f} kB"
-            alone = f"{found['json']:.0f} MB/s JSON alone"
-            rows.append(Row(what, found["speed"], WANTED, alone, unit=" MB/s", at_least=True))
-            grown = found["grown"] * 1e6 / total
-            rows.append(Row(f"{what}: memory", grown, None, "of the file's size"))
+    for program, write in (("Claude Code", write_session), ("Gemini CLI", write_messages)):
+        for size in _RECORD_SIZES:
+            for total in (5 * each for each in setting.scale.streams):  # streamed
+                progress(f"importing {total / 1e6:.0f} MB of records of {size:,} bytes")
+                file = setting.memory / "session.jsonl"
+                write(file, total, size)
+                found = once("ours", "import_speed", setting.memory, path=str(file))
+                file.unlink()
+                what = f"{program}: {total / 1e6:.0f} MB, records of {size / 1e3:.0f} kB"
+                alone = f"{found['json']:.0f} MB/s JSON alone"
+                rows.append(Row(what, found["speed"], WANTED, alone, unit=" MB/s", at_least=True))
+                grown = found["grown"] * 1e6 / total
+                rows.append(Row(f"{what}: memory", grown, None, "of the file's size"))
     note = (
         "MB of the file for each second of processor time: parsed, converted, hashed, compressed, "
         "stored with its original bytes, not indexed. Memory: how much the process grew."
     )
     return Table("imports", "Importing a file", note, tuple(rows))
+
+
+def write_messages(file: Path, total: int, size: int) -> None:
+    """A session of Gemini CLI: prompts and replies, every second one with a call."""
+    noise, time = random.Random(size), "2026-11-01T10:00:00.000Z"
+    header = {"sessionId": "11111111-2222", "projectHash": "h", "startTime": time, "kind": "main"}
+    with file.open("w", encoding="ascii") as stream:
+        stream.write(json.dumps(header) + "\n")
+        number = 0
+        while stream.tell() < total:
+            text = " ".join(noise.choices(_WORDS, k=max(1, (size - 250) // 9)))
+            record = {"id": f"00000000-0000-4000-8000-{number:012}", "timestamp": time}
+            record |= {"type": "gemini" if number % 2 else "user", "content": text}
+            more = _reply(number, text) if number % 2 else {}
+            stream.write(json.dumps(record | more) + "\n")
+            number += 1
+
+
+def _reply(number: int, text: str) -> dict[str, object]:
+    time, name = "2026-11-01T10:00:01.000Z", "read_file"
+    thought = {"subject": "Plan", "description": "look at the file", "timestamp": time}
+    tokens = dict.fromkeys(("input", "output", "cached", "thoughts", "tool", "total"), number)
+    reply: dict[str, object] = {"model": "gemini", "thoughts": [thought], "tokens": tokens}
+    if number % 4 == 1:
+        call, half = f"call-{number}", len(text) // 2
+        response = {"id": call, "name": name, "response": {"output": text[half:]}}
+        done = {"status": "success", "timestamp": time, "resultDisplay": "read"}
+        result = [{"functionResponse": response}]
+        made = {"id": call, "name": name, "args": {"file_path": "a.py"}, "result": result}
+        reply |= {"content": text[:half], "toolCalls": [made | done]}
+    return reply
 
 
 def write_session(file: Path, total: int, size: int) -> None:

@@ -140,3 +140,10 @@ def test_the_published_schema_is_in_step() -> None:
 @given(bodies, ids, numbers)
 def test_every_entry_fits_the_published_schema(body: Body, entry_id: str, time: int) -> None:
     VALIDATOR.validate(entry_to_json(Entry(entry_id, None, time, body)))
+
+
+def test_an_unknown_field_beside_half_a_surrogate_pair_is_read_back() -> None:
+    for said, was in (("\ud800", "a"), ("a", "\udfff"), ("\ud800", "\udfff")):
+        extra = f'{{"gemini":{{"was":"{was}"}}}}'
+        body = Message(role="user", parts=(Text(text=said),), extra=extra)
+        assert decode(encode(body)) == body

@@ -13,13 +13,13 @@ classes are part of the published schema.
 # have to compile them one by one if they were strings.
 
 import json
-from functools import cache
+from contextlib import suppress
 from typing import Any, Literal, TypeAlias, get_args
 
 import msgspec
 
 from recollect.errors import BadInput, BadRole
-from recollect.json_depth import refuse_deep
+from recollect.unknown_fields import FieldLifter, compact_json, lower, may_have_unknown
 
 SCHEMA_VERSION = 1
 HANDLE_LENGTH = 8  # digits
@@ -250,8 +250,10 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Body] = msgspec.json.Decoder(Body)
 _ROLES, _PARTS, _BODIES = get_args(Role), get_args(Part), get_args(Body)
-_BODY_TAGS: dict[str, type[msgspec.Struct]] = {str(t.__struct_config__.tag): t for t in _BODIES}
-_PART_TAGS: dict[str, type[msgspec.Struct]] = {str(t.__struct_config__.tag): t for t in _PARTS}
+_fields = FieldLifter(
+    {str(t.__struct_config__.tag): t for t in _BODIES},
+    {str(t.__struct_config__.tag): t for t in _PARTS},
+)
 
 
 def handle_of(entry: str) -> str:
@@ -263,11 +265,12 @@ def handle_of(entry: str) -> str:
 def encode(body: Body) -> bytes:
     """A body as JSON in UTF-8; lone surrogates become bytes that `decode` restores exactly."""
     try:
-        data = _encoder.encode(body)
+        extra = "" if isinstance(body, UnknownBody) else body.extra
+        data = _fields.add_extra(body, extra) if extra else _encoder.encode(body)
     except UnicodeEncodeError:
-        return _dump(_lower(msgspec.to_builtins(body)))
-    if b'"$' in data and (b'"$extra":' in data or b':"$unknown"' in data):
-        return _dump(_lower(msgspec.to_builtins(body)))
+        data = b""
+    if not data or may_have_unknown(data):
+        return _dump(lower(msgspec.to_builtins(body)))
     return data
 
 
@@ -275,10 +278,13 @@ def decode(data: bytes) -> Body:
     try:
         return _decoder.decode(data)
     except (msgspec.MsgspecError, UnicodeError):  # unknown fields and kinds, or lone surrogates
+        with suppress(msgspec.MsgspecError, UnicodeError):
+            known, extra = _fields.split_extra(data)
+            return msgspec.structs.replace(_decoder.decode(known), extra=extra)
         value = _load(data)
         if not isinstance(value, dict):
             raise BadInput("an entry's body must be a JSON object") from None
-        return msgspec.convert(_lift(value, "kind", _BODY_TAGS), Body)  # type: ignore[no-any-return]
+        return msgspec.convert(_fields.lift(value), Body)  # type: ignore[no-any-return]
 
 
 def check(body: object, position: int = 0) -> bytes:
@@ -326,7 +332,7 @@ def entry_from_json(value: dict[str, Any]) -> Entry:
 
 def json_text(value: object) -> str:
     """Compact JSON, the form of `extra`, `arguments` and unknown objects."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return compact_json(value)
 
 
 def _dump(value: object) -> bytes:
@@ -335,60 +341,3 @@ def _dump(value: object) -> bytes:
 
 def _load(data: bytes) -> Any:
     return json.loads(data.decode("utf-8", "surrogatepass"))
-
-
-def _lower(value: Any) -> Any:
-    """The output of `msgspec.to_builtins` with `extra` and unknown objects put back in place."""
-    if isinstance(value, list | tuple):
-        return [_lower(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    if "$unknown" in (value.get("type"), value.get("kind")):
-        return refuse_deep(json.loads(value["data"]))
-    extra = value.pop("$extra", "")
-    known = {key: _lower(item) for key, item in value.items()}
-    if not extra:
-        return known
-    more = refuse_deep(json.loads(extra))
-    if not isinstance(more, dict):
-        raise BadInput(f"extra must be a JSON object, not {extra[:40]!r}")
-    return known | {key: item for key, item in more.items() if key not in known}
-
-
-def _lift(value: dict[str, Any], tag: str, types: dict[str, type[msgspec.Struct]]) -> Any:
-    """The inverse of `_lower` for one tagged object."""
-    cls = types.get(str(value.get(tag)))
-    if cls is None or cls in (Unknown, UnknownBody):
-        return {tag: "$unknown", "data": json_text(value)}
-    return {tag: value[tag], **_lift_fields(cls, {k: v for k, v in value.items() if k != tag})}
-
-
-def _lift_fields(cls: type[msgspec.Struct], value: dict[str, Any]) -> dict[str, Any]:
-    nested = _nested(cls)
-    lifted = {key: _lift_item(nested[key], item) for key, item in value.items() if key in nested}
-    if extra := {key: item for key, item in value.items() if key not in nested}:
-        lifted["$extra"] = json_text(extra)
-    return lifted
-
-
-def _lift_item(kind: Any, item: Any) -> Any:
-    if isinstance(item, list) and kind is not None:
-        return [_lift_item(kind, each) for each in item]
-    if not isinstance(item, dict) or kind is None:
-        return item
-    return _lift(item, "type", _PART_TAGS) if kind is _PART_TAGS else _lift_fields(kind, item)
-
-
-@cache
-def _nested(cls: type[msgspec.Struct]) -> dict[str, Any]:
-    """Each field's name and content: parts, another record, or None for plain values."""
-    found: dict[str, Any] = {}
-    for field in msgspec.structs.fields(cls):
-        if field.encode_name == "$extra":
-            continue
-        inner = get_args(field.type) or (field.type,)
-        flat = [t for i in inner for t in (get_args(i) or (i,)) if isinstance(t, type)]
-        records = [t for t in flat if issubclass(t, msgspec.Struct)]
-        content = _PART_TAGS if Text in records else next(iter(records), None)
-        found[field.encode_name] = content
-    return found

@@ -17,7 +17,11 @@ from recollect.entries import Message
 from recollect.errors import CannotImport
 from recollect.store.open_store import open_store
 from recollect.store.sqlite import SqliteStore
+from recollect.transcripts.format_table import FORMATS, RECORD_KEYS
+from recollect.transcripts.record_stream import open_records
+from recollect.transcripts.run_writer import stream_runs
 from recollect.transcripts.session_import import import_file
+from recollect.transcripts.source_file import SourceFile
 from tests.cli.runner import Cli
 from tests.reliability.children import in_store, note_figures
 from tests.reliability.worker import text_for
@@ -88,21 +92,38 @@ def damage(data: bytes, noise: random.Random) -> bytes:
     return data
 
 
+def read_streamed(file: Path, format_: str) -> None:
+    """As if the file were too large to be held in memory."""
+    (row,) = (row for row in FORMATS if row.name == format_)
+    transcript = row.read(open_records(SourceFile(file), RECORD_KEYS, whole=0))
+    if transcript.stream is not None:
+        streamed = tuple(transcript.each_entry())
+        assert (streamed, transcript.stream.find_leaf()) == transcript.stream.load()
+        runs, count, _ = stream_runs(transcript, None)
+        assert sum(1 for run in runs for _ in run) == count
+
+
 def malformed_trials(folder: Path, count: int) -> dict[str, float]:
-    """`read_transcript` for each, and a whole import into a store for every fortieth."""
+    """`read_transcript` for each; every fourth as if it were large, and a whole import into a store
+    for every fortieth."""
     noise, files = random.Random(count), (claude_lines(30), server_file(30), gemini_lines(30))
+    streamed = {0: "claude-code", 2: "gemini"}  # by the file
     slowest, refused, warm = 0.0, 0, 0
 
     async def run() -> None:
         nonlocal slowest, refused, warm
         async with open_store(folder / "s.db") as store:
             for number in range(count):
-                data = damage(noise.choice(files), noise)
+                kind = noise.randrange(len(files))
+                data = damage(files[kind], noise)
                 before = time.process_time()
                 try:
                     read_transcript(data, "malformed")
-                    if number % 40 == 0:
+                    if number % 4 == 0:
                         (folder / "file").write_bytes(data)
+                    if number % 4 == 0 and kind in streamed:
+                        read_streamed(folder / "file", streamed[kind])
+                    if number % 40 == 0:
                         await import_file(store, folder / "file")
                 except CannotImport:
                     refused += 1

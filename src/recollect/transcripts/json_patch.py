@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 JsonPath: TypeAlias = list[str | int]
 _LONGEST_PATH = 120
+_COMPARABLE = frozenset({str, int})  # 0.0 and -0.0 are not the same, and objects take longer
 MOVE_LIMIT = 10_000_000  # list items that one patch may move; a hostile one asks for more
 
 
@@ -38,22 +39,29 @@ def make_patch(a: Any, b: Any) -> list[Any]:
 
 def _steps(a: Any, b: Any, path: JsonPath) -> Iterator[list[Any]]:
     if isinstance(a, dict) and isinstance(b, dict):
-        yield from ([[*path, key]] for key in a if key not in b)
+        if not a.keys() <= b.keys():
+            yield from ([[*path, key]] for key in a if key not in b)
         for key, item in b.items():
-            if key in a:
-                yield from _steps(a[key], item, [*path, key])
-            else:
+            if key not in a:
                 yield [[*path, key], item]
+            elif not _is_same(old := a[key], item):
+                yield from _steps(old, item, [*path, key])
     elif isinstance(a, list) and isinstance(b, list):
         yield from _list_steps(a, b, path)
     elif not json_equal(a, b):
         yield [path, b]
 
 
+def _is_same(a: Any, b: Any) -> bool:
+    """Whether two values are one, as most are: much quicker than finding no steps."""
+    return a is b or (type(a) is type(b) and type(a) in _COMPARABLE and bool(a == b))
+
+
 def _list_steps(a: list[Any], b: list[Any], path: JsonPath) -> Iterator[list[Any]]:
     if len(a) == len(b):
         for position, (old, new) in enumerate(zip(a, b, strict=True)):
-            yield from _steps(old, new, [*path, position])
+            if not _is_same(old, new):
+                yield from _steps(old, new, [*path, position])
         return
     shorter = min(len(a), len(b))
     start = 0

@@ -102,7 +102,8 @@ async def append_missing(
     course, displaced = await _choose_course(store, transcript, contents, missing, end)
     info, stays = contents.info, course in ("branch", "none")
     writer = RunWriter(store, info, lambda written: progress(total - added + written, total))
-    runs = frame_runs(await asyncio.to_thread(missing.runs), source, notes)
+    found_runs = await asyncio.to_thread(missing.runs)
+    runs = frame_runs(found_runs, source, notes, ends_with_leaf=missing.ends_with_leaf)
     for number, each in enumerate(runs, 1):
         run = _move_start(each, missing.fork, info.head) if course == "append" else each
         await writer.write(run, follows=not stays and number == len(runs))

@@ -71,6 +71,10 @@ class _OwnedEntries:
     def updated(self) -> int:
         return self._stream.updated
 
+    @property
+    def ends_with_leaf(self) -> bool:
+        return self._stream.ends_with_leaf
+
     def find_leaf(self) -> str | None:
         leaf = self._stream.find_leaf()
         return leaf and _own_id(leaf, self._owner)
@@ -96,6 +100,7 @@ class _OwnedMissing:
     def __init__(self, found: MissingEntries, owner: str, rename: Callable[[Entry], Entry]) -> None:
         self._found, self._rename = found, rename
         self.held, self.count, self.is_closed = found.held, found.count, found.is_closed
+        self.ends_with_leaf = found.ends_with_leaf
         self.fork = found.fork and _own_id(found.fork, owner)
         self.leaf = found.leaf and _own_id(found.leaf, owner)
 

@@ -28,11 +28,11 @@ from recollect.errors import BadInput
 from recollect.store.ids import derived_id
 from recollect.store.output_notes import output_part
 from recollect.transcripts.json_patch import apply_patch, json_equal, make_patch
-from recollect.transcripts.json_values import Json, canonical_json, object_or_empty
+from recollect.transcripts.json_values import Json, object_or_empty
+from recollect.transcripts.plain_record import EntryPosition, read_plain_record, record_key
 from recollect.transcripts.record_format import (
     MARK_FIELD,
     OpenCalls,
-    ParsedBody,
     RecordFormat,
     answered_call_ids,
     body_to_json,
@@ -74,18 +74,18 @@ class RecordReader:
         self._remember(entries)
         return entries
 
-    def _position(self, record: Json, parent: Entry | None) -> _EntryPosition:
+    def _position(self, record: Json, parent: Entry | None) -> EntryPosition:
         # not from the entries in a mark: a record stays the same with and without our edits
         above = self._anchors.get(parent.id, parent.id) if parent else ""
-        key = derived_id(self._format.name, self._session, above, canonical_json(record))
-        at = _EntryPosition(key, None, self._start)
+        key = record_key(self._format, self._session, above, record)
+        at = EntryPosition(key, None, self._start)
         return at._replace(parent=parent.id, time=parent.time) if parent else at
 
     def read_before(self, items: object) -> list[Entry] | None:
         """Entries before the first record, as a file's mark lists them; None if it is not ours."""
         key = derived_id(self._format.name, self._session, "before", json_text(items))
         try:
-            entries = self._read_items(items, _EntryPosition(key, None, self._start))
+            entries = self._read_items(items, EntryPosition(key, None, self._start))
         except _NOT_OURS:
             return None
         if not json_equal(write_records(self._format, entries).before, items):
@@ -99,7 +99,7 @@ class RecordReader:
             theirs = id_in_file(self._format.name, entry)
             self._ids[theirs], self._ids_in_file[entry.id] = entry.id, theirs
 
-    def _read_marked(self, record: Json, mark: Json, at: _EntryPosition) -> list[Entry] | None:
+    def _read_marked(self, record: Json, mark: Json, at: EntryPosition) -> list[Entry] | None:
         """By the mark of an export of ours; None unless the entries give exactly this record."""
         plain = self._unmarked(record, mark)
         try:
@@ -120,11 +120,11 @@ class RecordReader:
         plain = apply_patch(self._format.with_mark(record, None), mark.get("undo"))
         return plain if isinstance(plain, dict) else record
 
-    def _read_own(self, plain: Json, mark: Json, at: _EntryPosition) -> list[Entry]:
+    def _read_own(self, plain: Json, mark: Json, at: EntryPosition) -> list[Entry]:
         parsed = with_call_ids(self._format.read(plain, str(mark["id"])), mark.get("calls"))
         return self._read_items(apply_patch(unpatched_json(parsed, mark), mark.get("patch")), at)
 
-    def _read_items(self, items: object, at: _EntryPosition) -> list[Entry]:
+    def _read_items(self, items: object, at: EntryPosition) -> list[Entry]:
         if not isinstance(items, list):
             raise BadInput("not a list of entries")
         entries: list[Entry] = []
@@ -145,52 +145,8 @@ class RecordReader:
             at = at.after([entry])
         return entries
 
-    def _read_plain(self, record: Json, at: _EntryPosition) -> list[Entry]:
-        format_ = self._format
-        record_id = format_.id_of(record)
-        entries: list[Entry] = []
-        parsed = self._calls.complete(format_.read(record, at.key))
-        for body, time in self._without_answered(parsed):
-            joined = with_tag(format_.name, body, {"joined": True}) if entries else body
-            when = at.time if time is None else time
-            entries.append(Entry(at.next_id, at.parent, when, joined))
-            at = at.after(entries[-1:])
-        head, *others = entries
-        patch = make_patch(format_.write(entries, record_id or at.key), record)
-        tag = get_tag(format_.name, head.body) | {"patch": patch}
-        tag |= {} if record_id is None else {"was": record_id}
-        tag |= {"run": len(entries)} if others else {}
-        return [msgspec.structs.replace(head, body=with_tag(format_.name, head.body, tag)), *others]
-
-    def _without_answered(self, parsed: list[ParsedBody]) -> list[ParsedBody]:
-        """Without results that have a record of their own: providers refuse one sent twice."""
-        kept = parsed[:1]
-        for body, time in parsed[1:]:
-            assert isinstance(body, Message)
-            parts = [p for p in body.parts if getattr(p, "call_id", None) not in self._answered]
-            if parts:
-                kept.append(ParsedBody(msgspec.structs.replace(body, parts=tuple(parts)), time))
-        return kept
-
-
-class _EntryPosition(NamedTuple):
-    """Where the next entry of a record goes."""
-
-    key: str
-    parent: str | None
-    time: int  # of an entry whose record has none
-    done: int = 0
-
-    @property
-    def next_id(self) -> str:
-        return self.key if self.done == 0 else derived_id(self.key, str(self.done))
-
-    def after(self, entries: Sequence[Entry]) -> _EntryPosition:
-        if not entries:
-            return self
-        return self._replace(
-            parent=entries[-1].id, time=entries[-1].time, done=self.done + len(entries)
-        )
+    def _read_plain(self, record: Json, at: EntryPosition) -> list[Entry]:
+        return read_plain_record(self._format, record, at, self._answered, self._calls.complete)
 
 
 class WrittenRecords(NamedTuple):

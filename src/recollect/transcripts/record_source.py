@@ -22,8 +22,9 @@ from recollect.transcripts.source_file import SourceFile
 from recollect.transcripts.tolerant_json import RecordFinder, parse_again, parse_plain_line
 from recollect.transcripts.transcript import ImportProblem
 
-RECORDS_LIMIT = 2_000_000_000  # bytes of all records of a format that needs them at once
-_WINDOW_BYTES = 256 * 1024  # read at once, because the next record is mostly the one that follows
+# bytes of records that have to be in memory at once, where they take two to five times as much
+RECORDS_LIMIT = 500_000_000
+_WINDOW_BYTES = 256 * 1024  # read at once where records are read one after the other
 _SPOOL_BYTES = 4_000_000  # of objects in damaged lines, before they go to a temporary file
 
 
@@ -48,6 +49,10 @@ class RecordSource(Protocol):
 
     def load_all(self) -> list[tuple[int, Json]]:
         """In place of the iteration: each record with its line."""
+        ...
+
+    def refuse_large(self, numbers: Iterable[int]) -> None:
+        """Raise if these records are too large to have all of them in memory."""
         ...
 
     def problems(self) -> tuple[ImportProblem, ...]:
@@ -80,6 +85,9 @@ class MemoryRecords:
 
     def load_all(self) -> list[tuple[int, Json]]:
         return self._found
+
+    def refuse_large(self, numbers: Iterable[int]) -> None:
+        """They are in memory."""
 
     def problems(self) -> tuple[ImportProblem, ...]:
         return self._problems
@@ -160,6 +168,10 @@ class LineRecords:
             found.append(each)
         return found
 
+    def refuse_large(self, numbers: Iterable[int]) -> None:
+        if sum(map(self._sizes.__getitem__, set(numbers))) > RECORDS_LIMIT:
+            raise too_large(self._file)
+
     def _note(self, line: int, at: int, size: int) -> None:
         self._lines.append(line)
         self._places.append(at)
@@ -177,7 +189,8 @@ class LineRecords:
     def _read(self, at: int, size: int) -> bytes:
         start = at - self._window_at
         if start < 0 or start + size > len(self._window):
-            wanted = min(max(size, _WINDOW_BYTES), self._file.size - at)
+            is_next = 0 <= start - len(self._window) < _WINDOW_BYTES
+            wanted = min(max(size, _WINDOW_BYTES), self._file.size - at) if is_next else size
             self._window, self._window_at, start = self._file.read(at, wanted), at, 0
         return self._window[start : start + size]
 
@@ -190,5 +203,5 @@ def _decode_line(line: bytes) -> tuple[str, UnicodeDecodeError | None]:
 
 
 def too_large(file: SourceFile) -> CannotImport:
-    why = f"it has records of more than {format_size(RECORDS_LIMIT)}; split it"
+    why = f"it has more than {format_size(RECORDS_LIMIT)} that must be read at once; split it"
     return CannotImport(str(file.path), why)

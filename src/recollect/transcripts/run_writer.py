@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
+from typing import NamedTuple
 
 from recollect.entries import Entry
 from recollect.store.contract import SessionInfo, Store
@@ -50,24 +51,36 @@ def _take_batch(run: Iterator[tuple[Entry, int]]) -> list[Entry]:
     return batch
 
 
-def stream_runs(
-    transcript: Transcript, source: Entry | None
-) -> tuple[list[Iterator[tuple[Entry, int]]], int]:
-    """The runs of a file that is new, and their number of entries: with the source before and title
-    and notes after the entries on the way to the leaf."""
+class FramedRuns(NamedTuple):
+    runs: list[Iterator[tuple[Entry, int]]]
+    entries: int
+    end: str | None = None  # where the head goes afterwards, unless it is where they lead
+
+
+def stream_runs(transcript: Transcript, source: Entry | None) -> FramedRuns:
+    """The runs of a file that is new: with the source before and title and notes after the entries
+    on the way to the leaf."""
     stream, time = transcript.stream, transcript.updated
     assert stream is not None
+    leaf = None if stream.ends_with_leaf else stream.find_leaf()
     first = [] if source is None else [source]
-    last = [Entry(id_, None, time, body) for id_, body in describe_session(transcript, {})]
-    return frame_runs(stream.runs(), first, last), len(first) + len(stream) + len(last)
+    last = [Entry(id_, leaf, time, body) for id_, body in describe_session(transcript, {})]
+    runs = frame_runs(stream.runs(), first, last, ends_with_leaf=stream.ends_with_leaf)
+    return FramedRuns(runs, len(first) + len(stream) + len(last), None if last else leaf)
 
 
 def frame_runs(
-    found: Sequence[EntryRun], first: Sequence[Entry], last: Sequence[Entry]
+    found: Sequence[EntryRun],
+    first: Sequence[Entry],
+    last: Sequence[Entry],
+    *,
+    ends_with_leaf: bool,
 ) -> list[Iterator[tuple[Entry, int]]]:
     """The runs with these entries before and after those on the way to the leaf."""
     before, after = ([(entry, 0) for entry in entries] for entries in (first, last))
     runs = [chain(before, run.entries) if run.starts_path else run.entries for run in found]
     if not any(run.starts_path for run in found):
         runs.append(iter(before))
+    elif not ends_with_leaf:
+        return [*runs, iter(after)] if after else runs
     return [*runs[:-1], chain(runs[-1], after)]

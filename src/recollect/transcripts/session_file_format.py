@@ -57,11 +57,10 @@ class SessionFileFormat(msgspec.Struct, frozen=True, kw_only=True):
         without it each follows the one before. `answered`: calls whose results have a record of
         their own."""
         format_ = self.records.name
-        first = records[0] if records else header
-        given, is_own = header.get(self.id_field), self._is_own(header, records)
-        session = str(given) if is_own else derive_session_id(format_, given, first)
-        start = parse_time(header.get(self.start_field)) or 0
-        reader = RecordReader(self.records, session, start, answered)
+        is_own = self._is_own(header, records)
+        session = str(header[self.id_field]) if is_own else ""
+        empty = self.describe(header, records[0] if records else header, session)
+        reader = RecordReader(self.records, empty.session, empty.created, answered)
         mark, entries = object_or_empty(header.get(MARK_FIELD)), list[Entry]()
         if before := reader.read_before(mark.get("before")):
             entries += before
@@ -73,16 +72,27 @@ class SessionFileFormat(msgspec.Struct, frozen=True, kw_only=True):
             entries += found
             ends[number] = leaf = found[-1]
         leaf = ends[order[1]] if order else leaf
-        return Transcript(
-            format=format_,
-            session=session,
-            created=start,
+        return msgspec.structs.replace(
+            empty,
             # paths that begin alike share entries
             entries=tuple({entry.id: entry for entry in entries}.values()),
             leaf=leaf.id if leaf else None,
             title=string_or_empty(mark.get("title")),
             header=json_text({format_: {"header": header}}),
             is_own=is_own,
+        )
+
+    def describe(self, header: Json, first: Json, session: str = "") -> Transcript:
+        """What a header says of a session, whose id is derived from it and the first record if it
+        is not given."""
+        format_ = self.records.name
+        return Transcript(
+            format=format_,
+            session=session or derive_session_id(format_, header.get(self.id_field), first),
+            created=parse_time(header.get(self.start_field)) or 0,
+            entries=(),
+            leaf=None,
+            header=json_text({format_: {"header": header}}),
         )
 
     def _is_own(self, header: Json, records: Sequence[Json]) -> bool:

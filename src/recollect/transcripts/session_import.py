@@ -42,6 +42,7 @@ from recollect.transcripts.import_result import FindProject, ImportProgress, Imp
 from recollect.transcripts.missing_import import append_missing, read_contents
 from recollect.transcripts.original_files import derive_source_id, store_original
 from recollect.transcripts.owned_import import scope_to_owner
+from recollect.transcripts.record_source import RECORDS_LIMIT, too_large
 from recollect.transcripts.run_writer import RunWriter, stream_runs
 from recollect.transcripts.transcript import (
     Transcript,
@@ -109,8 +110,7 @@ async def _import_one(
                     return _describe_result(file, file.transcript.session, 0, file.transcript.count)
                 if done := await _append_missing(store, file, project, progress):
                     return done
-                whole = await asyncio.to_thread(file.transcript.with_entries)
-                file = file._replace(transcript=whole)
+                file = await asyncio.to_thread(_load_whole, file)
             found = await _open_session(store, file.transcript, project, owner)
             if file.transcript.stream is not None:
                 return await _append_stream(store, file, found.info, progress)
@@ -120,6 +120,12 @@ async def _import_one(
         except (HeadMoved, AlreadyExists):
             if attempt == _ATTEMPTS:
                 raise
+
+
+def _load_whole(file: TranscriptFile) -> TranscriptFile:
+    if file.source is not None and file.source.size > RECORDS_LIMIT:
+        raise too_large(file.source)
+    return file._replace(transcript=file.transcript.with_entries())
 
 
 async def _is_known(store: Store, transcript: Transcript) -> bool:
@@ -133,7 +139,7 @@ async def _is_complete(store: Store, file: TranscriptFile) -> bool:
     on the path to the leaf, that path after everything else, and the description last."""
     transcript, _, original = file
     info = await refuse_trashed(store, await store.session(transcript.session))
-    if original is None or transcript.stream is None:
+    if original is None or transcript.stream is None or not transcript.stream.ends_with_leaf:
         return False
     try:
         await store.entry(await derive_source_id(transcript, original), session=info.id)
@@ -231,10 +237,12 @@ async def _append_stream(
     count = await asyncio.to_thread(lambda: transcript.count)
     total = (original.size if original else 0) + count + 2  # bytes, entries, source and title
     source = await store_original(store, file, (), lambda done: progress(done, total))
-    runs, new = stream_runs(transcript, source)
+    runs, new, end = await asyncio.to_thread(stream_runs, transcript, source)
     writer = RunWriter(store, session, lambda written: progress(total - new + written, total))
     for number, run in enumerate(runs, 1):
         await writer.write(run, follows=number == len(runs))
+    if end is not None and writer.head != end:
+        await store.rewind(session.id, end, head=writer.head)
     progress(total, total)
     return _describe_result(file, session.id, new, 0)
 

@@ -62,6 +62,11 @@ class EntryStream(Protocol):
         """The latest time of any entry."""
         ...
 
+    @property
+    def ends_with_leaf(self) -> bool:
+        """Whether nothing follows the leaf: the program may have gone back to it."""
+        ...
+
     def find_leaf(self) -> str | None:
         """The id of the leaf, which follows from every entry above it."""
         ...
@@ -72,7 +77,7 @@ class EntryStream(Protocol):
 
     def runs(self) -> list[EntryRun]:
         """In the order in which a session that has none of them gets them, one run after the other;
-        the last one ends with the leaf."""
+        the last one ends with the leaf, unless something follows it."""
         ...
 
     def compare(self, is_held: Callable[[str], bool]) -> MissingEntries:
@@ -86,12 +91,14 @@ class MissingEntries(Protocol):
     held: int  # how many it has
     count: int  # how many it lacks
     is_closed: bool  # whether it has the parents of all that it has; else nothing else holds
+    ends_with_leaf: bool
     fork: str | None  # the last entry on the way to the leaf that it has
     leaf: str | None
 
     def runs(self) -> list[EntryRun]:
         """In the order in which they are appended, without those that it has; if the leaf is
-        missing, the last run ends with it, and one run `starts_path`: it follows `fork`."""
+        missing, the last run ends with it, unless something follows it, and one run `starts_path`:
+        it follows `fork`."""
         ...
 
     def main(self) -> Iterator[Entry]:

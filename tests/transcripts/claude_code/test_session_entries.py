@@ -59,7 +59,7 @@ def test_a_streamed_file_gives_the_same_entries_in_the_same_order(
         source = Entry("0" * 32, None, 1, Source(format="claude-code", name="a", size=0))
         for first in (source, None):
             plan = plan_import(whole, first, (), ())
-            runs, count = stream_runs(streamed, first)
+            runs, count, _ = stream_runs(streamed, first)
             expected = [[entry.id for entry in run.entries] for run in plan.runs]
             found = [[(entry, entry.parent) for entry, _ in run] for run in runs]
             assert [[entry.id for entry, _ in run] for run in found if run] == expected

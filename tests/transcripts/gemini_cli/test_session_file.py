@@ -32,6 +32,7 @@ from recollect.transcripts.gemini_cli import session_file
 from recollect.transcripts.gemini_cli.message_records import RECORD_FORMAT
 from recollect.transcripts.json_patch import json_equal
 from recollect.transcripts.record_conversion import compose_file
+from recollect.transcripts.record_source import MemoryRecords
 from tests import strategies
 from tests.transcripts.file_builders import (
     T0,
@@ -262,7 +263,7 @@ def test_results_in_messages_of_their_own_stay_apart() -> None:
 
 def _lines(*records: Any) -> Any:
     head = {"sessionId": "G-1", "projectHash": "h", "startTime": T0, "kind": "main"}
-    return session_file.read_lines(enumerate([head, *records], 1))
+    return session_file.read(MemoryRecords(enumerate([head, *records], 1)))
 
 
 def _main(transcript: Any) -> list[str]:

@@ -18,10 +18,12 @@ import msgspec
 from recollect.entries import json_text
 from recollect.transcripts.claude_code.record_index import RecordIndex, index_records
 from recollect.transcripts.claude_code.record_tree import RecordTree
-from recollect.transcripts.claude_code.session_entries import SessionEntries
 from recollect.transcripts.claude_code.sidechains import Sidechain, extract_sidechains
+from recollect.transcripts.claude_code.turn_counts import count_entries
+from recollect.transcripts.claude_code.turn_entries import TurnEntries
 from recollect.transcripts.json_values import Json, object_or_empty
 from recollect.transcripts.record_source import RecordSource
+from recollect.transcripts.session_entries import SessionEntries
 from recollect.transcripts.subagent_links import NAME
 from recollect.transcripts.transcript import (
     SubagentInfo,
@@ -54,7 +56,12 @@ def _read(records: RecordSource, index: RecordIndex, sidechain: Sidechain | None
     first = {} if number is None else records.load(number)
     session, subagent = _identify(index, first, sidechain)
     fields = ("sessionId", "agentId", "cwd", "version", "gitBranch")
-    entries = SessionEntries(records, tree, session, facts.start)
+    entries = SessionEntries(
+        tree,
+        facts.start,
+        lambda: TurnEntries(records, tree, session, facts.start),
+        lambda: count_entries(tree, facts.start),
+    )
     transcript = Transcript(
         format=NAME,
         session=session,
@@ -68,7 +75,7 @@ def _read(records: RecordSource, index: RecordIndex, sidechain: Sidechain | None
         subagent=subagent,
         stream=entries,
     )
-    can_stream = records.is_streamed and entries.end_with_leaf()
+    can_stream = records.is_streamed and entries.has_leaf()
     return transcript if can_stream else transcript.with_entries()
 
 

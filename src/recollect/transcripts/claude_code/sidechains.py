@@ -3,7 +3,7 @@ quoted by its progress reports, all but the last ones. Each subagent's are a sou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from recollect.transcripts.claude_code.record_index import (
@@ -48,6 +48,9 @@ class SidechainRecords:
 
     def load_all(self) -> list[tuple[int, Json]]:
         return list(self)
+
+    def refuse_large(self, numbers: Iterable[int]) -> None:
+        self._records.refuse_large(self._picks[number].number for number in numbers)
 
     def problems(self) -> tuple[ImportProblem, ...]:
         return ()  # they are those of the file

@@ -47,6 +47,7 @@ from recollect.transcripts.json_values import (
 from recollect.transcripts.record_source import RecordSource
 from recollect.transcripts.subagent_links import NAME, SUBAGENT
 from recollect.transcripts.transcript import derive_session_id
+from recollect.transcripts.turn_walk import PrecedingEntry
 from recollect.user_text import find_context
 
 _FINISH = {
@@ -88,15 +89,8 @@ class _ResultLocation(NamedTuple):
     tool: str
 
 
-class PrecedingEntry(NamedTuple):
-    """What an entry passes on to the next one."""
-
-    id: str
-    time: int
-
-
 class TurnEntries:
-    """Makes the entries of turns; each turn after those above it."""
+    """Implements `turn_walk.TurnBuilder`."""
 
     def __init__(self, records: RecordSource, tree: RecordTree, session: str, start: int) -> None:
         self._records, self.tree, self._session, self._start = records, tree, session, start
@@ -110,7 +104,6 @@ class TurnEntries:
         self._ranks = {turn: rank for rank, turn in enumerate(compactions) if turn in tree.kept}
 
     def build(self, turn: int, above: PrecedingEntry | None) -> list[Entry]:
-        """`above`: the last entry of the turn above it."""
         members = [self._load(record) for record in self.tree.members(turn)]
         drafts = self._draft_edits(turn, members) if self._edits else []
         entries: list[Entry] = []
@@ -126,7 +119,6 @@ class TurnEntries:
         return entries
 
     def size(self, turn: int) -> int:
-        """The bytes of its records in the file, roughly."""
         size_of, numbers = self._records.size, self.tree.index.numbers
         return sum([size_of(numbers[record]) for record in self.tree.members(turn)])
 

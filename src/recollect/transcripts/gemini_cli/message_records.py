@@ -55,7 +55,7 @@ from recollect.user_text import find_context
 NAME = "gemini"
 _UNKNOWN_TYPE = "gemini"  # the type under which an unknown part is stored
 _TOKENS = ("input", "output", "cached", "thoughts", "tool", "total")
-_DONE = ("success", "error", "cancelled")
+FINISHED = ("success", "error", "cancelled")
 # our own strings: msgspec leaves out a default only if it is the very same object
 # beside an empty text, these are what the part says
 _OTHER_KINDS = frozenset({"functionCall", "functionResponse", "inlineData", "fileData"})
@@ -132,7 +132,7 @@ def _read_call(value: Json, fallback_id: str, signature: str = "") -> ToolCall:
 
 def _read_result(value: Json, call: ToolCall) -> ToolResult | None:
     status, output = string_or_empty(value.get("status")), value.get("result")
-    if output is None and status not in _DONE:
+    if output is None and status not in FINISHED:
         return None
     return ToolResult(
         call_id=call.id,

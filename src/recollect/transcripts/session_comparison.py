@@ -6,22 +6,28 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 
 from recollect.entries import Entry
-from recollect.transcripts.claude_code.record_index import NONE
-from recollect.transcripts.claude_code.turn_entries import PrecedingEntry, TurnEntries
-from recollect.transcripts.claude_code.turn_walk import TurnWalk, plan_runs
+from recollect.transcripts.run_order import NO_PARENT
 from recollect.transcripts.transcript import EntryRun
+from recollect.transcripts.turn_walk import (
+    PrecedingEntry,
+    TurnBuilder,
+    TurnWalk,
+    is_last,
+    plan_runs,
+)
 
 
 class SessionComparison:
     """Implements `transcript.MissingEntries`."""
 
-    def __init__(self, builder: TurnEntries, is_held: Callable[[str], bool]) -> None:
+    def __init__(self, builder: TurnBuilder, is_held: Callable[[str], bool]) -> None:
         self._builder, tree = builder, builder.tree
         self._counts, self._held = (array("q", [0]) * len(tree) for _ in range(2))
         self._ends: dict[int, PrecedingEntry | None] = {}  # of turns that missing ones follow
         self.is_closed = True
         self.fork: str | None = None
         self._compare(is_held)
+        self.ends_with_leaf = is_last(tree, tree.leaf)
         self.held = sum(self._held)
         self.count = sum(self._counts) - self.held
 
@@ -38,8 +44,8 @@ class SessionComparison:
     def _path(self) -> Sequence[int]:
         """The turns up to the leaf."""
         tree, path = self._builder.tree, array("q")
-        at = NONE if tree.leaf is None else tree.leaf
-        while at != NONE:
+        at = NO_PARENT if tree.leaf is None else tree.leaf
+        while at != NO_PARENT:
             path.append(at)
             at = tree.parents[at]
         return path[::-1]
@@ -48,20 +54,20 @@ class SessionComparison:
         tree, last = self._builder.tree, self._builder.tree.leaf
         walk = TurnWalk(self._builder, tree.parents, last)
         on_path, whole = bytearray(len(tree)), bytearray(len(tree))  # held up to its end
-        nearest = array("q", [NONE]) * len(tree)  # the turn with the last entry up to its end
+        nearest = array("q", [NO_PARENT]) * len(tree)  # the turn with the last entry up to its end
         for turn in self._path():
             on_path[turn] = True
         for turn in tree.order:
             parent, above = tree.parents[turn], walk.above(turn)
             entries = walk.visit(turn)
             found = [is_held(entry.id) for entry in entries]
-            count, follows = sum(found), parent == NONE or bool(whole[parent])
+            count, follows = sum(found), parent == NO_PARENT or bool(whole[parent])
             self._counts[turn], self._held[turn] = len(entries), count
             self.is_closed &= not count or (follows and all(found[:count]))
             whole[turn] = follows and count == len(entries)
-            over = NONE if parent == NONE else nearest[parent]
+            over = NO_PARENT if parent == NO_PARENT else nearest[parent]
             nearest[turn] = turn if entries else over
-            if follows and not whole[turn] and over != NONE:
+            if follows and not whole[turn] and over != NO_PARENT:
                 self._ends[over] = above
             if on_path[turn] and count:
                 self.fork = entries[count - 1].id

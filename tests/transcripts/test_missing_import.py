@@ -6,9 +6,10 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,14 +21,19 @@ from recollect.store.open_store import open_store
 from recollect.testing import user
 from recollect.transcripts.claude_code import session_reader
 from recollect.transcripts.format_table import RECORD_KEYS
+from recollect.transcripts.gemini_cli import session_file
 from recollect.transcripts.import_result import ImportResult
 from recollect.transcripts.json_values import Json
 from recollect.transcripts.owned_import import scope_to_owner
+from recollect.transcripts.record_source import RecordSource
 from recollect.transcripts.record_stream import WHOLE_LIMIT, open_records
 from recollect.transcripts.session_import import import_bundle
 from recollect.transcripts.source_file import SourceFile
-from recollect.transcripts.transcript import TranscriptBundle, TranscriptFile
+from recollect.transcripts.transcript import Transcript, TranscriptBundle, TranscriptFile
 from tests.transcripts.claude_code.record_strategies import BEGIN, RECORDS
+from tests.transcripts.gemini_cli.line_strategies import HEADER, LINES
+
+Read: TypeAlias = Callable[[RecordSource], Transcript]
 
 
 class Step(NamedTuple):
@@ -55,15 +61,15 @@ STEPS = st.lists(
 
 
 def write_version(file: Path, records: list[Json], step: Step) -> None:
-    version = [BEGIN, *records[: step.length]]
+    version = records[: step.length + 1]
     if step.changed is not None and step.changed < len(version):
         version[step.changed] = {**version[step.changed], "version": "another"}
     file.write_text("\n".join(map(json.dumps, version)))
 
 
-def read_version(file: Path, *, whole: int, owner: str) -> TranscriptBundle:
+def read_version(file: Path, read: Read, *, whole: int, owner: str) -> TranscriptBundle:
     source = SourceFile(file)
-    transcript = session_reader.read(open_records(source, RECORD_KEYS, whole=whole))
+    transcript = read(open_records(source, RECORD_KEYS, whole=whole))
     bundle = TranscriptBundle(TranscriptFile(transcript, file.name, source))
     return scope_to_owner(bundle, owner) if owner else bundle
 
@@ -101,22 +107,35 @@ async def use_session(store: Store, number: int, step: Step) -> list[object]:
     return found
 
 
-async def compare(folder: Path, records: list[Json], steps: list[Step], owner: str) -> None:
+async def compare(
+    folder: Path, read: Read, records: list[Json], steps: list[Step], owner: str
+) -> None:
     file = folder / "a.jsonl"
     async with open_store(folder / "a.db") as one, open_store(folder / "b.db") as other:
         for number, step in enumerate(steps):
             write_version(file, records, step)
-            whole = read_version(file, whole=WHOLE_LIMIT, owner=owner)
-            streamed = read_version(file, whole=0, owner=owner)
+            whole = read_version(file, read, whole=WHOLE_LIMIT, owner=owner)
+            streamed = read_version(file, read, whole=0, owner=owner)
             expected = await import_version(one, whole, step, owner)
             found = await import_version(other, streamed, step, owner)
             assert step.stop is not None or found == expected
             assert await use_session(other, number, step) == await use_session(one, number, step)
 
 
-@given(RECORDS, STEPS, st.sampled_from(["", "", "", "ada"]))
+OWNERS = st.sampled_from(["", "", "", "ada"])
+
+
+@given(RECORDS, STEPS, OWNERS)
 def test_a_session_gets_the_same_from_a_streamed_file_as_from_one_in_memory(
     records: list[Json], steps: list[Step], owner: str
 ) -> None:
     with tempfile.TemporaryDirectory(prefix="recollect-") as folder:
-        asyncio.run(compare(Path(folder), records, steps, owner))
+        asyncio.run(compare(Path(folder), session_reader.read, [BEGIN, *records], steps, owner))
+
+
+@given(LINES, STEPS, OWNERS)
+def test_a_session_gets_the_same_from_streamed_lines_of_gemini_cli(
+    lines: list[Json], steps: list[Step], owner: str
+) -> None:
+    with tempfile.TemporaryDirectory(prefix="recollect-") as folder:
+        asyncio.run(compare(Path(folder), session_file.read, [HEADER, *lines], steps, owner))
