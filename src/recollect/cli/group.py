@@ -26,6 +26,7 @@ from recollect.cli.main import FAILED, INTERRUPTED
 from recollect.cli.options import (
     COMPLETE,
     NO_SYSTEM,
+    PICK,
     examples,
     read_piped,
     read_prompt,
@@ -128,6 +129,7 @@ class LazyGroup(click.Group):
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=examples(
+        ("recollect", "open the terminal program; -c continues the most recent session"),
         ("recollect demo", "a recorded session with real tools, in a temporary folder"),
         ('recollect -p "fix the failing test"', "run the agent non-interactively"),
         ('recollect -p "fix it" --mode edit', "let it change files"),
@@ -138,15 +140,23 @@ class LazyGroup(click.Group):
     ),
 )
 @click.option("-p", "--prompt", metavar="TEXT", help="Run this prompt non-interactively.")
-@click.option("-m", "--model", metavar="NAME", default="", help="With -p: the model to use.")
+@click.option("-m", "--model", metavar="NAME", default="", help="The model to use.")
 @click.option("-c", "--continue", "latest", is_flag=True, help="Continue the most recent session.")
-@click.option("-r", "--resume", "session", metavar="ID", help="Continue this session.")
+@click.option(
+    "-r",
+    "--resume",
+    "session",
+    metavar="[ID]",
+    is_flag=False,
+    flag_value=PICK,
+    help="Continue this session; without an ID, on a terminal, choose one.",
+)
 @click.option("--fork", is_flag=True, help="With -c or -r: continue in a copy of the session.")
 @click.option(
     "--max-turns",
     type=click.IntRange(min=1),
     metavar="N",
-    help="With -p: the maximum number of replies.  [default: agent.max_turns, 100]",
+    help="The maximum number of replies to a prompt.  [default: agent.max_turns, 100]",
 )
 @click.option(
     "--output-format",
@@ -158,28 +168,29 @@ class LazyGroup(click.Group):
 @click.option(
     "--mode",
     type=click.Choice(["plan", "ask", "edit", "free", "unrestricted"]),
-    help="With -p: what it may do. edit: change files; free: run commands in the sandbox too;"
+    help="What it may do. edit: change files; free: run commands in the sandbox too;"
     " plan: neither; unrestricted: anything, without a sandbox, for containers only."
     "  [default: permissions.mode, ask]",
 )
 @click.option(
-    "--allow", metavar="RULE", multiple=True, help='With -p: allow commands, such as "git diff *".'
+    "--allow", metavar="RULE", multiple=True, help='Allow commands, such as "git diff *".'
 )
-@click.option("--deny", metavar="RULE", multiple=True, help="With -p: never run these commands.")
+@click.option("--deny", metavar="RULE", multiple=True, help="Never run these commands.")
 @click.option(
     "--show-secret",
     "show_secrets",
     metavar="NAME",
     multiple=True,
-    help="With -p: let commands and tools read this secret of the workspace, such as .env.test.",
+    help="Let commands and tools read this secret of the workspace, such as .env.test.",
 )
+@click.option("--plain", is_flag=True, help="The terminal program on lines, without a screen.")
 @click.option("--system", metavar="TEXT", default="", help="System instructions for a new session.")
 @click.option(
     "--add-dir",
     "directories",
     metavar="DIR",
     multiple=True,
-    help="With -p: work in this folder as well.",
+    help="Work in this folder as well.",
 )
 @click.option(
     "--attach",
@@ -200,6 +211,7 @@ def recollect(
     latest: bool,
     session: str | None,
     fork: bool,
+    plain: bool,
     file: StoreAddress | None,
     **given: Any,
 ) -> None:
@@ -210,8 +222,8 @@ def recollect(
     """
     if ctx.invoked_subcommand is not None:
         return
-    on_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    if prompt is None and not latest and session is None and not on_terminal:
+    opens = prompt is None and (plain or (sys.stdin.isatty() and sys.stdout.isatty()))
+    if prompt is None and not latest and session is None and not opens:
         prompt = read_piped().strip()
         if not prompt:
             refuse_options_alone(ctx)
@@ -223,12 +235,17 @@ def recollect(
         raise click.UsageError("--fork needs -c or -r.")
     if given["system"] and (latest or session is not None):
         raise click.UsageError(NO_SYSTEM)
-    if prompt is None and on_terminal:
+    if session == PICK and not opens:
+        raise click.UsageError("-r needs an ID here; `recollect sessions` lists the sessions.")
+    if opens:
         del given["format"]
         # late, as a command's module is
         from recollect.cli.terminal_command import run_terminal
 
-        ctx.exit(run_terminal(file, session=session, latest=latest, fork=fork, **given))
+        options = {"session": session, "latest": latest, "fork": fork, "plain": plain, **given}
+        ctx.exit(run_terminal(file, **options))
+    if plain:
+        raise click.UsageError("--plain and -p cannot be combined.")
     text = read_prompt((prompt,) if prompt else ())
     # late, as a command's module is: the agent loads most of the package
     from recollect.cli.headless import run_agent

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 COMPLETE = "_RECOLLECT_COMPLETE"  # set by a completion script
 MAX_PROMPT = 20_000_000  # characters
+PICK = "?"  # `-r` without an ID: let the user choose
 NO_SYSTEM = (
     "--system is for a new session: a session keeps the instructions that it began with. "
     "Leave out --system, or start a new session."

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+from recollect.cli.options import PICK
 from recollect.runtime.prompt_run import RunOptions
 from recollect.runtime.runtime import Overrides
 from recollect.store.ids import LAST
 from recollect.store.store_address import StoreAddress, parse_address
 from recollect.terminal.first_paint import FIRST_FRAME
+from recollect.terminal.plain_program import run_plain
 from recollect.terminal.session_runner import StartOptions
 from recollect.terminal.terminal_app import TerminalApp
 
@@ -24,16 +27,21 @@ def run_terminal(
     system: str,
     attachments: tuple[Path, ...],
     mode: str | None,
+    plain: bool,
     **overridden: tuple[str, ...],
 ) -> int:
     """The exit code."""
+    picks = session == PICK
     options = StartOptions(
         store=None if file is None else parse_address(file),
-        session=LAST if latest else session,
+        session=LAST if latest else None if picks else session,
+        initial_screen="resume" if picks else "",
         fork=fork,
         overrides=Overrides(mode or "", **overridden),
         run=RunOptions(model, max_turns=max_turns, system=system, attachments=attachments),
     )
+    if plain or os.environ.get("TERM") == "dumb":
+        return run_plain(options)
     return open_program(options)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 _VALUED = """
--m --model -r --resume --mode --allow --deny --add-dir --attach --system --store --max-turns
+-m --model --mode --allow --deny --add-dir --attach --system --store --max-turns
 """
 _WITH_VALUE = frozenset(_VALUED.split())
 _ALONE = frozenset(("-c", "--continue", "--fork"))
@@ -31,10 +31,12 @@ def opens_terminal(arguments: Sequence[str]) -> bool:
     while left:
         word = left.pop(0)
         name, glued, _ = word.partition("=")
-        if name in _WITH_VALUE and glued:
+        if name in (*_WITH_VALUE, "--resume") and glued:
             continue
         if word in _WITH_VALUE and left:
             left.pop(0)
+        elif word in ("-r", "--resume"):  # it may have a value
+            left = left[1:] if left and not left[0].startswith("-") else left
         elif word not in _ALONE:
             return False
     return True
