@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from recollect.cli.console import print_lines, print_note
 from recollect.runtime.prompt_run import RunOptions
 from recollect.runtime.runtime import Overrides
 from recollect.store.ids import LAST
@@ -34,4 +35,9 @@ def run_terminal(
         run=RunOptions(model, max_turns=max_turns, system=system, attachments=attachments),
     )
     app = TerminalApp(options)
-    return app.run() or 0
+    code = app.run() or 0
+    if unsent := app.unsent:
+        print_note(f"not sent:\n{unsent}")
+    if command := app.stored.resume_command():
+        print_lines([command])
+    return code

@@ -266,6 +266,14 @@ class HookCommand(_Section, frozen=True):
         return tuple(shlex.split(self.command))
 
 
+class TerminalSettings(_Section, frozen=True):
+    """`[terminal]`: the terminal program."""
+
+    notify: Literal["auto", "bell", "off"] = "auto"
+    """when it waits for you, or has finished after more than 10 seconds, and another window has the
+    focus: the terminal's bell and a notification (`auto`), only the `bell`, or nothing (`off`)"""
+
+
 class Settings(_Section, frozen=True):
     model: str = ""
     """the model to use when none is named; empty: the first endpoint with a key, else the embedded
@@ -288,6 +296,7 @@ class Settings(_Section, frozen=True):
     generation: GenerationDefaults = GenerationDefaults()
     routing: RoutingSettings = RoutingSettings()
     transport: TransportSettings = TransportSettings()
+    terminal: TerminalSettings = TerminalSettings()
     models: dict[str, CustomModel] = {}
     hooks: Annotated[tuple[HookCommand, ...], Meta(max_length=50)] = ()
 

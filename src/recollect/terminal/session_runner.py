@@ -18,17 +18,20 @@ from typing import TypeVar
 
 import msgspec
 
-from recollect.entries import Usage
+from recollect.entries import Message, Usage
 from recollect.errors import RecollectError
-from recollect.runtime.permission_policy import ApprovalRequest
+from recollect.runtime.model_choice import next_model
+from recollect.runtime.permission_policy import ApprovalAnswer, ApprovalRequest
 from recollect.runtime.prompt_run import ActiveSession, RunOptions, RunResult, SessionOrigin
+from recollect.runtime.prompt_size import check_prompt_size
 from recollect.runtime.runtime import Door, Overrides, Runtime, open_runtime
+from recollect.runtime.user_command import run_user_command
 from recollect.session import Session
 from recollect.terminal.session_approvals import SessionApprovals
 from recollect.terminal.terminal_events import (
-    ApprovalAnswer,
     ApprovalAsked,
     DownloadProgressed,
+    ModeChanged,
     NoticeGiven,
     PromptEnded,
     PromptStarted,
@@ -36,6 +39,8 @@ from recollect.terminal.terminal_events import (
     QueuedPrompt,
     SessionOpened,
     SessionReloaded,
+    ShellFinished,
+    ShellOutput,
     TerminalEvent,
 )
 from recollect.tokens import add_usage
@@ -80,6 +85,7 @@ class SessionRunner:
         self.approvals = SessionApprovals()
         self.usage = Usage()  # of the prompts that ran here
         self._waiting: deque[QueuedPrompt] = deque()
+        self.held = False  # the prompts that wait are for the user to look at first
         self._wanted: _Wanted | None = _Wanted(options.session, options.fork)
         self._turn: asyncio.Task[None] | None = None
         self._news = asyncio.Event()
@@ -109,19 +115,41 @@ class SessionRunner:
             raise RecollectError("the store could not be opened")
         return self._runtime
 
-    def send(self, text: str, attachments: tuple[str, ...] = ()) -> QueuedPrompt:
-        """Queue a prompt; it runs at once if nothing else does."""
+    def send(
+        self, text: str, attachments: tuple[str, ...] = (), *, is_command: bool = False
+    ) -> QueuedPrompt:
+        """Queue a prompt, or a command line of the user's own. It runs at once if nothing else
+        does, and before those that are held: it is the user's answer to what held them."""
         self._number += 1
-        prompt = QueuedPrompt(text, attachments, self._number)
-        self._waiting.append(prompt)
+        prompt = QueuedPrompt(text, attachments, self._number, is_command)
+        if self.held:
+            self._waiting.appendleft(prompt)
+        else:
+            self._waiting.append(prompt)
+        self.held = False
         self._changed()
         return prompt
+
+    def release(self) -> bool:
+        """Let the prompts run that are held. Whether there were any."""
+        released, self.held = self.held, False
+        if released:
+            self._changed()
+        return released
+
+    async def check_prompt(self, text: str, attachments: tuple[str, ...] = ()) -> None:
+        """Raise if a prompt cannot fit into the model's window; nothing is sent or stored."""
+        runtime = await self.opened()
+        entries = self.session.view().entries if self.session is not None else ()
+        model = next_model(runtime.settings, entries, self.run_options.model)
+        await check_prompt_size(runtime, model, text, tuple(map(Path, attachments)))
 
     def take_back(self, number: int) -> QueuedPrompt | None:
         """Take a prompt out of the queue, to edit it."""
         found = next((one for one in self._waiting if one.number == number), None)
         if found is not None:
             self._waiting.remove(found)
+            self.held = self.held and bool(self._waiting)
             self._changed()
         return found
 
@@ -150,12 +178,14 @@ class SessionRunner:
         return result
 
     async def reconfigure(self, overrides: Overrides) -> None:
-        """Other permissions or folders from the next prompt on; settings are read again."""
-        runtime = self.runtime.reconfigured(overrides)
+        """Other permissions from the next call on, also of the prompt that runs, and other folders
+        from the next prompt on, which is told of them; settings are read again."""
+        runtime = await asyncio.to_thread(self.runtime.reconfigured, overrides)
         self.overrides = overrides
         self._runtime = runtime
         if self.active is not None:
-            await self.active.move_to(runtime)
+            self.active.use_permissions(runtime)
+        self.notify(ModeChanged(runtime.settings.permissions.mode))
 
     def close(self) -> None:
         self._closing = True
@@ -216,11 +246,11 @@ class SessionRunner:
         following = asyncio.create_task(self._follow(active))
         try:
             while not self._closing and self._wanted is None:
-                if not self._waiting:
+                if not self._waiting or self.held:
                     await self._wait()
                     continue
                 prompt = self._waiting.popleft()
-                self.notify(QueueChanged(self.waiting))
+                self._notify_queue()
                 self._turn = asyncio.create_task(self._run_prompt(active, prompt))
                 with suppress(asyncio.CancelledError):
                     await self._turn
@@ -234,14 +264,14 @@ class SessionRunner:
 
     async def _run_prompt(self, active: ActiveSession, prompt: QueuedPrompt) -> None:
         self.notify(PromptStarted(prompt))
-        attachments = tuple(map(Path, prompt.attachments))
-        options = msgspec.structs.replace(self.run_options, attachments=attachments)
+        failed = True
         try:
-            async with self._lock, aclosing(active.stream(prompt.text, options)) as events:
-                async for event in events:
-                    if isinstance(event, RunResult):
-                        self.usage = add_usage(self.usage, event.usage)
-                    self.notify(event)
+            async with self._lock:
+                if active.runtime is not self.runtime:
+                    await active.move_to(self.runtime)
+                failed = not await (self._run_shell if prompt.is_command else self._stream)(
+                    active, prompt
+                )
         except asyncio.CancelledError:
             self.notify(PromptEnded(prompt, interrupted=True))
             raise
@@ -249,6 +279,34 @@ class SessionRunner:
             self.notify(PromptEnded(prompt, error=str(error)))
         else:
             self.notify(PromptEnded(prompt))
+        finally:
+            self.held = failed and bool(self._waiting)
+            self._notify_queue()
+
+    async def _stream(self, active: ActiveSession, prompt: QueuedPrompt) -> bool:
+        """Whether it ended as it should."""
+        attachments = tuple(map(Path, prompt.attachments))
+        options = msgspec.structs.replace(self.run_options, attachments=attachments)
+        problem = ""
+        async with aclosing(active.stream(prompt.text, options)) as events:
+            async for event in events:
+                if isinstance(event, RunResult):
+                    self.usage = add_usage(self.usage, event.usage)
+                    problem = event.finished.problem
+                self.notify(event)
+        return not problem
+
+    async def _run_shell(self, active: ActiveSession, prompt: QueuedPrompt) -> bool:
+        """A command that fails is the user's to judge: what waits goes on."""
+        entry = await run_user_command(
+            active.session,
+            prompt.text,
+            active.runtime.folders.cwd,
+            lambda text: self.notify(ShellOutput(text)),
+        )
+        assert isinstance(entry.body, Message)
+        self.notify(ShellFinished(entry.body, entry.id))
+        return True
 
     async def _follow(self, active: ActiveSession) -> None:
         """Show what another program appends to the session while nothing runs here."""
@@ -265,12 +323,16 @@ class SessionRunner:
 
     async def _wait(self) -> None:
         self._news.clear()
-        if not self._waiting and self._wanted is None and not self._closing:
+        idle = not self._waiting or self.held
+        if idle and self._wanted is None and not self._closing:
             await self._news.wait()
 
     def _changed(self) -> None:
-        self.notify(QueueChanged(self.waiting))
+        self._notify_queue()
         self._news.set()
+
+    def _notify_queue(self) -> None:
+        self.notify(QueueChanged(self.waiting, self.held))
 
     def _drop_waiting(self) -> None:
         """Prompts that can be sent nowhere are given back by the notice."""
@@ -279,13 +341,13 @@ class SessionRunner:
         self._waiting.clear()
         self.notify(QueueChanged(()))
 
-    async def _approve(self, request: ApprovalRequest) -> bool:
+    async def _approve(self, request: ApprovalRequest) -> ApprovalAnswer:
         if self.approvals.covers(request):
-            return True
+            return ApprovalAnswer(allowed=True, lasts="session", shown=False)
         answer: asyncio.Future[ApprovalAnswer] = asyncio.get_running_loop().create_future()
         self.notify(ApprovalAsked(request, answer))
         given = await answer
         if given.allowed:
             for notice in self.approvals.keep(self.runtime.effective, request, given):
                 self.notify(NoticeGiven(notice, "info"))
-        return given.allowed
+        return given

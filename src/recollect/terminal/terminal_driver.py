@@ -1,0 +1,135 @@
+"""Reads the terminal's input for Textual, with what Textual leaves open: bounds.
+
+Textual looks at a bracketed paste character by character and keeps each in a list: a paste of
+100 MB takes minutes and gigabytes, and nothing else is read meanwhile. And a byte that is not UTF-8
+ends its input thread, so that no key works any more. Here a paste is cut out of the bytes before;
+one that is too long is counted, not kept.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+from codecs import getincrementaldecoder
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import NamedTuple
+
+from textual._parser import ParseEOF, ParseError
+from textual._xterm_parser import XTermParser
+from textual.drivers.linux_driver import LinuxDriver
+from textual.events import Paste
+from textual.message import Message as TextualMessage
+
+START, END = b"\x1b[200~", b"\x1b[201~"
+MAX_PASTE_BYTES = 40_000_000  # kept of one paste
+_READ = 65_536
+
+
+class PasteTooLong(TextualMessage):
+    """A paste of so many bytes was not kept."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+
+
+class FoundPaste(NamedTuple):
+    """A paste that has come to its end."""
+
+    data: bytes
+    size: int  # more than the data if it was too long
+
+
+class PasteSplitter:
+    """Cuts pastes out of what a terminal sends, wherever its reads are cut."""
+
+    def __init__(self, most: int = MAX_PASTE_BYTES) -> None:
+        self._most = most
+        self._held = b""  # may be the beginning of a mark
+        self._paste: bytearray | None = None
+        self._size = 0
+
+    def feed(self, data: bytes) -> list[bytes | FoundPaste]:
+        """Keys as bytes and pastes, in order."""
+        found: list[bytes | FoundPaste] = []
+        data, self._held = self._held + data, b""
+        while data:
+            mark = START if self._paste is None else END
+            at = data.find(mark)
+            if at < 0:
+                data, self._held = _hold(data, mark, whole=self._paste is None)
+                self._take(data, found)
+                break
+            self._take(data[:at], found)
+            data = data[at + len(mark) :]
+            if self._paste is None:
+                self._paste, self._size = bytearray(), 0
+            else:
+                found.append(FoundPaste(bytes(self._paste), self._size))
+                self._paste = None
+        return found
+
+    def flush(self) -> bytes:
+        """What was held back, when nothing more comes: it was no mark."""
+        if self._paste is not None:
+            return b""
+        held, self._held = self._held, b""
+        return held
+
+    def _take(self, data: bytes, found: list[bytes | FoundPaste]) -> None:
+        if self._paste is None:
+            found += [data] if data else []
+            return
+        self._size += len(data)
+        room = self._most - len(self._paste)
+        self._paste += data[: max(0, room)]
+
+
+def _hold(data: bytes, mark: bytes, *, whole: bool) -> tuple[bytes, bytes]:
+    """The data without what may be the beginning of a mark, and that. An escape that came alone is
+    a key, for which nobody shall wait."""
+    for length in range(min(len(mark) - 1, len(data)), 0, -1):
+        if data.endswith(mark[:length]) and not (whole and length == 1 and len(data) == 1):
+            return data[:-length], data[-length:]
+    return data, b""
+
+
+class BoundedInputDriver(LinuxDriver):
+    def run_input_thread(self) -> None:
+        selector = selectors.SelectSelector()
+        selector.register(self.fileno, selectors.EVENT_READ)
+        parser = XTermParser(self._debug)
+        decode = getincrementaldecoder("utf-8")("replace").decode
+        splitter = PasteSplitter()
+
+        def take(some: Iterable[bytes | FoundPaste]) -> None:
+            for found in some:
+                if isinstance(found, FoundPaste):
+                    self.process_message(_paste_event(found))
+                elif text := decode(found):
+                    for event in parser.feed(text):
+                        self.process_message(event)
+
+        try:
+            while not self.exit_event.is_set():
+                if selector.select(0.1):
+                    data = os.read(self.fileno, _READ)
+                    if not data:
+                        break  # the terminal is gone
+                    take(splitter.feed(data))
+                else:
+                    take((splitter.flush(),))
+                for event in parser.tick():
+                    self.process_message(event)
+        finally:
+            selector.close()
+            with suppress(ParseEOF, ParseError, EOFError):
+                for _ in parser.feed(""):
+                    pass
+
+
+def _paste_event(found: FoundPaste) -> TextualMessage:
+    if found.size > len(found.data):
+        return PasteTooLong(found.size)
+    return Paste(found.data.decode("utf-8", "replace").replace("\x00", ""))
