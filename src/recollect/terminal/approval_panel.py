@@ -76,9 +76,11 @@ def approval_title(shown: ApprovalPreview) -> str:
 class ApprovalPanel(Vertical):
     DEFAULT_CSS = """
     ApprovalPanel { height: auto; max-height: 75vh; border: round $warning; padding: 0 1; }
-    ApprovalPanel VerticalScroll { height: auto; max-height: 45vh; }
+    ApprovalPanel VerticalScroll { height: auto; max-height: 45vh; scrollbar-size-vertical: 1; }
     ApprovalPanel #call { height: auto; }
-    ApprovalPanel OptionList { height: auto; border: none; padding: 0; background: transparent; }
+    ApprovalPanel OptionList, ApprovalPanel OptionList:focus {
+        height: auto; border: none; padding: 0; background: transparent;
+    }
     ApprovalPanel Input { display: none; border: none; height: 1; padding: 0; }
     """
     BINDINGS = [
@@ -97,7 +99,7 @@ class ApprovalPanel(Vertical):
     def __init__(self, asked: ApprovalAsked, preview: ShowPreview, typed_at: float = 0.0) -> None:
         super().__init__()
         self.asked, self._preview = asked, preview
-        self._quiet_from = typed_at
+        self.typed_at = typed_at  # when a key was pressed last
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(can_focus=False):
@@ -134,9 +136,9 @@ class ApprovalPanel(Vertical):
 
     def _is_quiet(self) -> bool:
         """Whether the user has not typed just now; each key begins the wait again."""
-        quiet = time.monotonic() - self._quiet_from > QUIET_SECONDS
+        quiet = time.monotonic() - self.typed_at > QUIET_SECONDS
         if not quiet:
-            self._quiet_from = time.monotonic()
+            self.typed_at = time.monotonic()
         return quiet
 
     @property

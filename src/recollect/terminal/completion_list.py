@@ -22,6 +22,7 @@ class CompletionList(Static):
         super().__init__("", markup=False)
         self.candidates: tuple[Candidate, ...] = ()
         self.selected = 0
+        self.moved = False  # the user has chosen, not only typed
         self._first = 0  # the candidate in the first row
         self.on_choose: Callable[[Candidate], None] = lambda _: None
         self.on_close: Callable[[], None] = lambda: None
@@ -32,17 +33,15 @@ class CompletionList(Static):
         return bool(self.candidates)
 
     def show(self, candidates: list[Candidate]) -> None:
-        chosen = self.candidates[self.selected] if self.candidates else None
         self.candidates = tuple(candidates)
-        self.selected = self.candidates.index(chosen) if chosen in self.candidates else 0
-        if chosen is not None and candidates and chosen != candidates[0]:
-            self.selected = 0  # what fits best is what is meant
+        self.selected, self.moved = 0, False  # what fits best is what is meant
         self._draw()
 
     def take_key(self, key: str) -> bool:
         if key in ("up", "down", "ctrl+p", "ctrl+n"):
             step = -1 if key in ("up", "ctrl+p") else 1
             self.selected = (self.selected + step) % len(self.candidates)
+            self.moved = True
             self._draw()
         elif key == "escape":
             self.show([])

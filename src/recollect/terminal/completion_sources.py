@@ -98,6 +98,11 @@ class _PathSource:
             self._matches = found
         return found.best
 
+    def use(self, roots: tuple[Path, ...], paths: tuple[IndexedPath, ...]) -> None:
+        """Take these paths as just read."""
+        self._roots, self._paths, self._matches = roots, paths, None
+        self._read_at = time.monotonic()
+
     def _begin(self, roots: tuple[Path, ...]) -> None:
         if self._reading is None:
             self._roots = roots
@@ -105,8 +110,7 @@ class _PathSource:
 
     async def _read(self, roots: tuple[Path, ...]) -> None:
         try:
-            self._paths = await asyncio.to_thread(read_paths, roots, self._closing)
-            self._matches = None
+            self.use(roots, await asyncio.to_thread(read_paths, roots, self._closing))
         finally:
             self._read_at, self._reading = time.monotonic(), None
 

@@ -15,8 +15,7 @@ from recollect.terminal.prompt_history import PromptHistory
 
 class HistorySearch(Input):
     DEFAULT_CSS = """
-    HistorySearch { display: none; border: none; height: 1; padding: 0 1; }
-    HistorySearch:focus { border: none; }
+    HistorySearch, HistorySearch:focus { display: none; border: none; height: 1; padding: 0 1; }
     """
 
     def __init__(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from textwrap import wrap
 from typing import ClassVar
 
 from rich.text import Text
@@ -83,7 +84,8 @@ def keys_text(sections: list[tuple[str, list[tuple[str, str]]]], width: int) -> 
         for keys, said in rows:
             gap = " " * (wide - len(keys)) if len(keys) < wide else "\n" + " " * (wide + 2)
             text.append(f"  {keys}", "cyan")
-            text.append(f"{gap}{said}\n")
+            below = "\n" + " " * (wide + 2)
+            text.append(f"{gap}{below.join(wrap(said, max(10, width - wide - 2)))}\n")
         text.append("\n")
     return text
 

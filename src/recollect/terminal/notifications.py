@@ -44,7 +44,7 @@ class Notifications:
     def __init__(self, app: TerminalApp, runner: SessionRunner) -> None:
         self._app, self._runner = app, runner
         self.focused = True
-        self.sent: list[str] = []  # the newest title and notice, for whoever looks
+        self.sent: list[str] = []  # what has rung
         self._since = 0.0
         self._title, self._began = "", False
 
@@ -76,9 +76,9 @@ class Notifications:
         how = self._runner.runtime.settings.terminal.notify
         if self.focused or how == "off":
             return
-        self._app.bell()
-        if how == "auto":
-            self._write(notice_sequence(text))
+        for sequence in ("\x07", notice_sequence(text))[: 2 if how == "auto" else 1]:
+            self.sent.append(sequence)
+            self._write(sequence)
 
     def _write(self, sequence: str) -> None:
         self._app.write_sequence(sequence)

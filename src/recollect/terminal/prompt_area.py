@@ -7,7 +7,7 @@ does: that is the runner's.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 
 from textual import on, work
@@ -132,8 +132,8 @@ class PromptArea(Vertical):
             self.completer.look()
 
     @work(exclusive=True, group="complete")
-    async def _complete(self, asked: Coroutine[None, None, None]) -> None:
-        await asked
+    async def _complete(self, ask: Callable[[], Coroutine[None, None, None]]) -> None:
+        await ask()
 
     @on(PromptInput.Asked)
     def _asked(self, event: PromptInput.Asked) -> None:

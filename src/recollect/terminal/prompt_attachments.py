@@ -48,7 +48,7 @@ class PastedTexts:
                 f"{MAX_PASTE // 1_000_000} million); save it as a file and mention that with @"
             )
         text = _CONTROLS.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
-        lines = text.count("\n") + 1
+        lines = text.rstrip("\n").count("\n") + 1
         if lines <= LONG_LINES and len(text) <= LONG_TEXT:
             return text
         size = f"{lines:,} lines" if lines > LONG_LINES else f"{len(text):,} characters"

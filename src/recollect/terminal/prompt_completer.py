@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import TypeAlias
 
 from recollect.errors import RecollectError
@@ -11,7 +12,7 @@ from recollect.terminal.completion_sources import CompletionSources
 from recollect.terminal.prompt_completion import Candidate, CompletionTarget, find_target
 from recollect.terminal.prompt_input import PromptInput
 
-StartWork: TypeAlias = Callable[[Coroutine[None, None, None]], object]
+StartWork: TypeAlias = Callable[[Callable[[], Coroutine[None, None, None]]], object]
 LONGEST = 50_000  # characters of a prompt in which completions are looked for
 
 
@@ -42,7 +43,7 @@ class PromptCompleter:
             self._offered.show([])
         elif self._dismissed != (target.kind, target.start):
             self._dismissed = None
-            self._work(self._ask(target))
+            self._work(partial(self._ask, target))
 
     def close(self) -> None:
         self.target = None
@@ -92,6 +93,8 @@ class PromptCompleter:
         target = self.target
         if target is None:
             return True
+        if target.kind == "argument" and not target.typed and not self._offered.moved:
+            return True  # it may be left out
         typed = (self._text_before() or "")[target.start :]
         alias = target.kind == "command" and f"(/{target.typed})" in chosen.label
         return typed == chosen.text.strip() or alias

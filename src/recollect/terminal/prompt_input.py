@@ -37,7 +37,9 @@ class PromptInput(TextArea):
     DEFAULT_CSS = """
     PromptInput {
         height: auto; min-height: 3; max-height: 33vh; border: round $primary; padding: 0 1;
+        background: transparent; scrollbar-size-vertical: 1;
     }
+    PromptInput:focus { border: round $primary; background: transparent; }
     """
     BINDINGS = [
         Binding("enter", "send", "send what is typed", show=False),
@@ -82,7 +84,7 @@ class PromptInput(TextArea):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(
-            tab_behavior="focus", compact=True, highlight_cursor_line=False,
+            tab_behavior="focus", highlight_cursor_line=False,
             placeholder="Ask, or / for commands, @ for files, ! for a shell command",
         )  # fmt: skip
         self.earlier, self.pastes = PromptHistory(), PastedTexts()

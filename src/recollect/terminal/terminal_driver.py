@@ -47,6 +47,7 @@ class PasteSplitter:
     def __init__(self, most: int = MAX_PASTE_BYTES) -> None:
         self._most = most
         self._held = b""  # may be the beginning of a mark
+        self._alone = False  # an escape was passed on just now
         self._paste: bytearray | None = None
         self._size = 0
 
@@ -54,6 +55,9 @@ class PasteSplitter:
         """Keys as bytes and pastes, in order."""
         found: list[bytes | FoundPaste] = []
         data, self._held = self._held + data, b""
+        if self._alone and data.startswith(START[1:]):
+            data = START[:1] + data  # the key was the beginning of a mark after all
+        self._alone = self._paste is None and data == START[:1]
         while data:
             mark = START if self._paste is None else END
             at = data.find(mark)
