@@ -158,3 +158,12 @@ def test_a_prompt_larger_than_the_window_stays_in_the_prompt(terminal: TerminalP
             assert len(prompt.text) == 220_000
 
     asyncio.run(use())
+
+
+@given(st.lists(st.sampled_from([b"\x1b", b"[", b"2", b"a", b"\x1b[A", b"\x1b[201~"]), max_size=8))
+def test_keys_that_are_no_paste_come_through_as_they_are(keys: list[bytes]) -> None:
+    splitter, found = PasteSplitter(), list[bytes | FoundPaste]()
+    for key in keys:
+        found += splitter.feed(key)
+    found.append(splitter.flush())
+    assert b"".join(one for one in found if isinstance(one, bytes)) == b"".join(keys)

@@ -54,21 +54,26 @@ class PasteSplitter:
     def feed(self, data: bytes) -> list[bytes | FoundPaste]:
         """Keys as bytes and pastes, in order."""
         found: list[bytes | FoundPaste] = []
-        data, self._held = self._held + data, b""
-        if self._alone and data.startswith(START[1:]):
-            data = START[:1] + data  # the key was the beginning of a mark after all
-        self._alone = self._paste is None and data == START[:1]
+        held, self._held = self._held, b""
+        if held:
+            data = held + data
+        elif self._alone and (data.startswith(START[1:]) or START[1:].startswith(data)):
+            data = START[:1] + data  # the key may be the beginning of a mark after all
+        else:
+            self._alone = self._paste is None and data == START[:1]
         while data:
             mark = START if self._paste is None else END
             at = data.find(mark)
             if at < 0:
                 data, self._held = _hold(data, mark, whole=self._paste is None)
+                if data and self._alone and data != START[:1]:
+                    data, self._alone = data[1:], False  # the escape was passed on before
                 self._take(data, found)
                 break
             self._take(data[:at], found)
             data = data[at + len(mark) :]
             if self._paste is None:
-                self._paste, self._size = bytearray(), 0
+                self._paste, self._size, self._alone = bytearray(), 0, False
             else:
                 found.append(FoundPaste(bytes(self._paste), self._size))
                 self._paste = None
@@ -79,6 +84,8 @@ class PasteSplitter:
         if self._paste is not None:
             return b""
         held, self._held = self._held, b""
+        held = held[1:] if self._alone else held  # the escape was passed on before
+        self._alone = False
         return held
 
     def _take(self, data: bytes, found: list[bytes | FoundPaste]) -> None:
