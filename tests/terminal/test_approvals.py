@@ -14,7 +14,7 @@ from recollect.runtime.approval_preview import ApprovalPreview
 from recollect.runtime.permission_policy import ApprovalAnswer, ApprovalRequest
 from recollect.terminal.approval_panel import ApprovalPanel, approval_text
 from recollect.terminal.session_approvals import SessionApprovals
-from recollect.testing import call, says
+from recollect.testing import ProviderLine, call, says
 from recollect.workspace.effective_settings import resolve_settings
 from tests.terminal.pilot import DrivenTerminal, TerminalPlace
 
@@ -46,7 +46,7 @@ def run(command: str) -> ToolCall:
 def test_a_command_is_shown_as_given_and_in_normal_form_and_refused_with_a_reason(
     terminal: TerminalPlace,
 ) -> None:
-    script = [says("I run", run("FOO=1 env touch made && true")), "as you wish"]
+    script: list[ProviderLine] = [says("I run", run("FOO=1 env touch made && true")), "as you wish"]
 
     async def use() -> None:
         async with terminal.open(script, size=(160, 40)) as driven:
@@ -73,7 +73,7 @@ def test_a_change_is_shown_as_a_diff_of_the_real_file_without_secrets(
 ) -> None:
     file = terminal.write("a.py", "one\ntwo\nthree\n")
     edit = call("replace", file_path="a.py", old_string="two", new_string=f"2 = '{KEY}'")
-    script = [says("edit", edit), says("again", edit), "done"]
+    script: list[ProviderLine] = [says("edit", edit), says("again", edit), "done"]
 
     async def use() -> None:
         async with terminal.open(script, size=(100, 40)) as driven:
@@ -111,7 +111,11 @@ def test_keys_that_were_meant_for_the_prompt_decide_nothing(terminal: TerminalPl
 
 
 def test_always_stores_exactly_the_rule_that_was_shown(terminal: TerminalPlace) -> None:
-    script = [says("run", run("touch made")), says("again", run("touch made")), "ok"]
+    script: list[ProviderLine] = [
+        says("run", run("touch made")),
+        says("again", run("touch made")),
+        "ok",
+    ]
 
     async def use() -> None:
         async with terminal.open(script) as driven:
@@ -183,7 +187,7 @@ def test_nothing_that_is_asked_about_can_reach_the_terminal(text: str) -> None:
 
 
 def test_a_panel_is_there_in_a_tiny_terminal(terminal: TerminalPlace) -> None:
-    script = [says("run", run("echo " + "long " * 200)), "ok"]
+    script: list[ProviderLine] = [says("run", run("echo " + "long " * 200)), "ok"]
 
     async def use() -> None:
         async with terminal.open(script, size=(20, 5)) as driven:

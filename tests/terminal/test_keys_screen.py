@@ -6,6 +6,7 @@ import asyncio
 
 from hypothesis import given
 from hypothesis import strategies as st
+from textual.binding import Binding
 
 from recollect.runtime.permission_policy import ApprovalRequest
 from recollect.terminal.keys_screen import KeysScreen, key_sections, keys_text
@@ -25,6 +26,7 @@ def test_every_key_and_every_command_is_on_the_screen_of_keys() -> None:
     for command in COMMANDS:
         assert f"/{command.name}" in text
     for binding in PromptInput.BINDINGS:
+        assert isinstance(binding, Binding)
         assert binding.description  # each says what it does
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from recollect.cli.console import print_lines, print_note
+import click
+
+from recollect.cli.console import print_note
 from recollect.runtime.prompt_run import RunOptions
 from recollect.runtime.runtime import Overrides
 from recollect.store.ids import LAST
@@ -39,5 +41,5 @@ def run_terminal(
     if unsent := app.unsent:
         print_note(f"not sent:\n{unsent}")
     if command := app.stored.resume_command():
-        print_lines([command])
+        click.echo(command)
     return code

@@ -25,11 +25,11 @@ from recollect.terminal.clipboard_image import remove_clipboard_images, save_cli
 from recollect.terminal.completion_list import CompletionList
 from recollect.terminal.completion_sources import CompletionSources
 from recollect.terminal.hint_line import HintLine
-from recollect.terminal.history_search import HistorySearch
 from recollect.terminal.prompt_attachments import Attachment, describe_file
 from recollect.terminal.prompt_completer import PromptCompleter
 from recollect.terminal.prompt_editor import edit_in_editor
 from recollect.terminal.prompt_input import PromptInput
+from recollect.terminal.prompt_search import PromptSearch
 from recollect.terminal.queue_panel import QueuePanel
 from recollect.terminal.session_runner import SessionRunner
 from recollect.terminal.terminal_events import ApprovalAsked, QueueChanged, QueuedPrompt
@@ -76,7 +76,7 @@ class PromptArea(Vertical):
         self.queue, self.hint = QueuePanel(), HintLine()
         self.offered, self.attached = CompletionList(), AttachmentBar()
         self.input = PromptInput(Path.cwd())
-        self.search = HistorySearch(self.offered, self.input.earlier, self._search_done)
+        self.search = PromptSearch(self.offered, self.input.earlier, self._search_done)
         self.sources = CompletionSources(runner, lambda: [*self.app.available_themes])
         self.completer = PromptCompleter(self.input, self.offered, self.sources, self._complete)
 

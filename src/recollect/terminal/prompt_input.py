@@ -197,7 +197,7 @@ class PromptInput(TextArea):
 
     # --- pastes ----------------------------------------------------------------------------------
 
-    async def _on_paste(self, event: events.Paste) -> None:
+    async def on_paste(self, event: events.Paste) -> None:
         event.prevent_default().stop()
         self.typed_at = time.monotonic()
         self.take_paste(event.text)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import selectors
 from codecs import getincrementaldecoder
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -106,38 +106,53 @@ def _hold(data: bytes, mark: bytes, *, whole: bool) -> tuple[bytes, bytes]:
     return data, b""
 
 
+class _Input:
+    """From bytes to Textual's events."""
+
+    def __init__(self, process: Callable[[TextualMessage], None], *, debug: bool) -> None:
+        self._process = process
+        self._splitter, self._parser = PasteSplitter(), XTermParser(debug)
+        self._decode = getincrementaldecoder("utf-8")("replace").decode
+
+    def take(self, data: bytes) -> None:
+        self._pass_on(self._splitter.feed(data))
+
+    def wait(self) -> None:
+        """Nothing came for a while."""
+        self._pass_on((self._splitter.flush(),))
+
+    def tick(self) -> None:
+        for event in self._parser.tick():
+            self._process(event)
+
+    def end(self) -> None:
+        with suppress(ParseEOF, ParseError, EOFError):
+            for _ in self._parser.feed(""):
+                pass
+
+    def _pass_on(self, some: Iterable[bytes | FoundPaste]) -> None:
+        for found in some:
+            if isinstance(found, FoundPaste):
+                self._process(_paste_event(found))
+            elif text := self._decode(found):
+                for event in self._parser.feed(text):
+                    self._process(event)
+
+
 class BoundedInputDriver(LinuxDriver):
     def run_input_thread(self) -> None:
-        selector = selectors.SelectSelector()
-        selector.register(self.fileno, selectors.EVENT_READ)
-        parser = XTermParser(self._debug)
-        decode = getincrementaldecoder("utf-8")("replace").decode
-        splitter = PasteSplitter()
-
-        def take(some: Iterable[bytes | FoundPaste]) -> None:
-            for found in some:
-                if isinstance(found, FoundPaste):
-                    self.process_message(_paste_event(found))
-                elif text := decode(found):
-                    for event in parser.feed(text):
-                        self.process_message(event)
-
-        try:
+        given = _Input(self.process_message, debug=self._debug)
+        with selectors.SelectSelector() as selector:
+            selector.register(self.fileno, selectors.EVENT_READ)
             while not self.exit_event.is_set():
-                if selector.select(0.1):
-                    data = os.read(self.fileno, _READ)
-                    if not data:
-                        break  # the terminal is gone
-                    take(splitter.feed(data))
+                if not selector.select(0.1):
+                    given.wait()
+                elif data := os.read(self.fileno, _READ):
+                    given.take(data)
                 else:
-                    take((splitter.flush(),))
-                for event in parser.tick():
-                    self.process_message(event)
-        finally:
-            selector.close()
-            with suppress(ParseEOF, ParseError, EOFError):
-                for _ in parser.feed(""):
-                    pass
+                    break  # the terminal is gone
+                given.tick()
+        given.end()
 
 
 def _paste_event(found: FoundPaste) -> TextualMessage:

@@ -13,9 +13,9 @@ from recollect.terminal.prompt_completion import Candidate
 from recollect.terminal.prompt_history import PromptHistory
 
 
-class HistorySearch(Input):
+class PromptSearch(Input):
     DEFAULT_CSS = """
-    HistorySearch, HistorySearch:focus { display: none; border: none; height: 1; padding: 0 1; }
+    PromptSearch, PromptSearch:focus { display: none; border: none; height: 1; padding: 0 1; }
     """
 
     def __init__(
