@@ -37,7 +37,7 @@ def run_terminal(
         run=RunOptions(model, max_turns=max_turns, system=system, attachments=attachments),
     )
     app = TerminalApp(options)
-    code = app.run() or 0
+    code = app.run() or app.return_code or 0
     if unsent := app.unsent:
         print_note(f"not sent:\n{unsent}")
     if command := app.stored.resume_command():

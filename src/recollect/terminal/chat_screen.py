@@ -32,6 +32,7 @@ from recollect.terminal.terminal_events import (
     NoticeGiven,
     PromptEnded,
     QueueChanged,
+    QueuedPrompt,
     SessionOpened,
     SessionReloaded,
     TerminalEvent,
@@ -93,6 +94,8 @@ class ChatScreen(Screen[None]):
                 self.prompt.show_queue(event)
             case ApprovalAsked():
                 self.prompt.ask(event)
+                if self.app.screen is not self:
+                    self.app.notify("a call waits for your answer in the conversation")
             case _:
                 pass
         if isinstance(event, STATUS_EVENTS):
@@ -124,26 +127,24 @@ class ChatScreen(Screen[None]):
     def _sent(self, event: PromptArea.Sent) -> None:
         event.stop()
         if (command := parse_command(event.text)) is not None:
-            self.prompt.finish(event.shown)
             self._run_command(*command)
         elif (line := parse_shell(event.text)) is not None:
-            self.prompt.finish(event.shown)
             self.runner.send(line, is_command=True)
         else:
-            self._send_prompt(event)
+            self._send_prompt(event.text, event.attachments)
 
     @work(group="send")
-    async def _send_prompt(self, event: PromptArea.Sent) -> None:
-        """What does not fit stays in the prompt."""
-        text = event.text.removeprefix("/") if event.text.startswith("//") else event.text
+    async def _send_prompt(self, text: str, attachments: tuple[str, ...]) -> None:
+        """What does not fit goes back into the prompt."""
+        text = text.removeprefix("/") if text.startswith("//") else text
         async with self._sending:
             try:
-                await self.runner.check_prompt(text, event.attachments)
+                await self.runner.check_prompt(text, attachments)
             except RecollectError as error:
                 self.show_event(NoticeGiven(str(error), "error"))
+                self.prompt.give_back(QueuedPrompt(text, attachments))
                 return
-            self.prompt.finish(event.shown)
-            self.runner.send(text, event.attachments)
+            self.runner.send(text, attachments)
 
     @work
     async def _run_command(self, name: str, arguments: str) -> None:

@@ -57,11 +57,11 @@ class PromptArea(Vertical):
     DEFAULT_CSS = "PromptArea { height: auto; }"
 
     class Sent(TextualMessage):
-        """The user sent this, with these files; `shown` is how it stood in the prompt."""
+        """The user sent this, with these files."""
 
-        def __init__(self, text: str, shown: str, attachments: tuple[str, ...]) -> None:
+        def __init__(self, text: str, attachments: tuple[str, ...]) -> None:
             super().__init__()
-            self.text, self.shown, self.attachments = text, shown, attachments
+            self.text, self.attachments = text, attachments
 
     class LeaveWanted(TextualMessage):
         """Ctrl+D with nothing typed."""
@@ -102,14 +102,9 @@ class PromptArea(Vertical):
     def _submitted(self, event: PromptInput.Submitted) -> None:
         event.stop()
         files = tuple(one.path for one in self.attached.attachments)
-        self.post_message(self.Sent(event.text, event.shown, files))
-
-    def finish(self, shown: str) -> None:
-        """What was sent was taken over."""
-        if self.input.text == shown:
-            self.input.finish()
         self.attached.show(())
         self.hint.say("")
+        self.post_message(self.Sent(event.text, files))
 
     def clear(self) -> bool:
         """Put what is typed into the history, where Up finds it. Whether there was anything."""
@@ -244,7 +239,10 @@ class PromptArea(Vertical):
             self.give_back(prompt)
 
     def give_back(self, prompt: QueuedPrompt) -> None:
-        """Put a prompt that was not run back into the field."""
+        """Put a prompt that was not run back into the field, unless there is another by now: then
+        Up brings it."""
+        if self.input.text:
+            return
         self.input.show_text(_as_typed(prompt))
         self.attach(tuple(map(Path, prompt.attachments)))
 

@@ -20,6 +20,7 @@ from recollect.terminal.prompt_attachments import PastedTexts, PasteRefused, med
 from recollect.terminal.prompt_history import PromptHistory
 
 MAX_LAID_OUT = 20_000  # characters
+MAX_OPENED = 300_000  # characters; laying out more takes seconds
 NEW_LINE_KEYS = ("shift+enter", "ctrl+j", "alt+enter")
 
 
@@ -61,9 +62,9 @@ class PromptInput(TextArea):
     class Submitted(TextualMessage):
         """The user sent what was typed."""
 
-        def __init__(self, text: str, shown: str) -> None:
+        def __init__(self, text: str) -> None:
             super().__init__()
-            self.text, self.shown = text, shown  # in full, and as it stood in the prompt
+            self.text = text
 
     class Asked(TextualMessage):
         """The user wants something that the prompt cannot do by itself."""
@@ -105,6 +106,15 @@ class PromptInput(TextArea):
         elif event.key in NEW_LINE_KEYS:
             event.prevent_default().stop()
             self.action_new_line()
+        else:
+            await self._run_binding(event)
+
+    async def _run_binding(self, event: events.Key) -> None:
+        """At once: Textual lets a key go up to the app before it looks at bindings, and what is
+        typed meanwhile would overtake it."""
+        for binding in self._bindings.key_to_bindings.get(event.key, ())[:1]:
+            event.prevent_default().stop()
+            await self.run_action(binding.action)
 
     def action_new_line(self) -> None:
         self.insert("\n")
@@ -118,8 +128,9 @@ class PromptInput(TextArea):
         if not self.text.strip():
             self.post_message(self.Asked("release"))
             return
-        shown, text = self.text, self.pastes.expand(self.text)
-        self.post_message(self.Submitted(text, shown))
+        text = self.pastes.expand(self.text)
+        self.finish()  # at once: what is typed from now on is the next prompt
+        self.post_message(self.Submitted(text))
 
     def finish(self) -> None:
         """Empty the field; Up brings back what stood there."""
@@ -160,7 +171,9 @@ class PromptInput(TextArea):
         row, column = self.cursor_location
         line = self.document.get_line(row)
         found = self.pastes.chip_at(line, column) or self.pastes.chip_at(line, len(line))
-        if found is not None:
+        if found is not None and len(found[2]) > MAX_OPENED:
+            self.post_message(self.Asked("the text is too long to be shown here; Ctrl-G opens it"))
+        elif found is not None:
             self.replace(found[2], (row, found[0]), (row, found[1]))
 
     def action_search_history(self) -> None:

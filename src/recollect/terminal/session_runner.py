@@ -91,6 +91,7 @@ class SessionRunner:
         self._news = asyncio.Event()
         self._closing = False
         self._number = 0
+        self._warned: set[str] = set()
         self._lock = asyncio.Lock()  # edits, and the prompts, follow each other
 
     # --- what the user does ----------------------------------------------------------------------
@@ -180,7 +181,13 @@ class SessionRunner:
     async def reconfigure(self, overrides: Overrides) -> None:
         """Other permissions from the next call on, also of the prompt that runs, and other folders
         from the next prompt on, which is told of them; settings are read again."""
-        runtime = await asyncio.to_thread(self.runtime.reconfigured, overrides)
+        held: list[str] = []
+        door = self.runtime.door
+        quiet = self.runtime.for_door(msgspec.structs.replace(door, warn=held.append))
+        runtime = quiet.reconfigured(overrides).for_door(door)
+        for warning in held:
+            if warning not in self._warned:  # the settings are read often, and warn alike
+                door.warn(warning)
         self.overrides = overrides
         self._runtime = runtime
         if self.active is not None:
@@ -197,7 +204,7 @@ class SessionRunner:
     async def run(self) -> None:
         """Serve until closed. An error that leaves no session to work in is raised."""
         door = Door(
-            warn=lambda text: self.notify(NoticeGiven(text)),
+            warn=self._warn,
             approve=self._approve,
             download_progress=lambda done, total: self.notify(DownloadProgressed(done, total)),
         )
@@ -211,6 +218,10 @@ class SessionRunner:
                     await self._serve_session()
         finally:
             self._opened.set()
+
+    def _warn(self, text: str) -> None:
+        self._warned.add(text)
+        self.notify(NoticeGiven(text))
 
     async def _serve_session(self) -> None:
         wanted, self._wanted = self._wanted or _Wanted(), None

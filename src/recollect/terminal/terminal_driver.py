@@ -24,6 +24,8 @@ from textual.message import Message as TextualMessage
 START, END = b"\x1b[200~", b"\x1b[201~"
 MAX_PASTE_BYTES = 40_000_000  # kept of one paste
 _READ = 65_536
+# Enter with a modifier as terminals send it, and in the one way in which Textual knows it
+_KEYS = ((b"\x1b\r", b"\x1b[13;3u"), (b"\x1b[27;2;13~", b"\x1b[13;2u"))
 
 
 class PasteTooLong(TextualMessage):
@@ -134,9 +136,15 @@ class _Input:
         for found in some:
             if isinstance(found, FoundPaste):
                 self._process(_paste_event(found))
-            elif text := self._decode(found):
+            elif text := self._decode(_name_keys(found)):
                 for event in self._parser.feed(text):
                     self._process(event)
+
+
+def _name_keys(data: bytes) -> bytes:
+    for sent, named in _KEYS:
+        data = data.replace(sent, named)
+    return data
 
 
 class BoundedInputDriver(LinuxDriver):
