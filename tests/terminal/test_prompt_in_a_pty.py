@@ -20,7 +20,6 @@ from recollect.terminal.terminal_driver import END, MAX_PASTE_BYTES, START
 from recollect.testing import ProviderServer
 from tests.terminal.pilot import SETTINGS, TerminalPlace
 
-
 EDITOR = """\
 #!/bin/sh
 cp "$1" before
@@ -95,9 +94,7 @@ def run_program(terminal: TerminalPlace, url: str, **environment: str) -> Iterat
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
 def test_a_prompt_in_a_real_terminal(terminal: TerminalPlace) -> None:
     editor = terminal.home / "my editor"
-    editor.write_text(
-        '#!/bin/sh\ncp "$1" before\nstat -c %a "$1" > mode\nprintf "from the editor" > "$1"\n'
-    )
+    editor.write_text(EDITOR)
     editor.chmod(0o755)
     with (
         ProviderServer("openai", ["the answer"]) as server,
