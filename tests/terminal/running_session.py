@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+from recollect.runtime.permission_policy import ApprovalAnswer
 from recollect.terminal.command_table import run_command
 from recollect.terminal.session_runner import SessionRunner, StartOptions
 from recollect.terminal.slash_commands import parse_command
 from recollect.terminal.terminal_events import (
-    ApprovalAnswer,
     ApprovalAsked,
     NoticeGiven,
     TerminalEvent,

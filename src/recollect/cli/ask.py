@@ -33,11 +33,12 @@ from recollect.cli.console import (
 from recollect.cli.main import FAILED
 from recollect.cli.options import NO_SYSTEM, command, json_and_store_options, read_prompt
 from recollect.cli.store_access import use_runtime
-from recollect.cli.stored_session import StoredSession, print_stored
+from recollect.cli.stored_note import print_stored
 from recollect.codecs.fixes import Fix
 from recollect.codecs.wire_protocol import Delta, Generation
 from recollect.display.display_text import format_cost, pluralize, sanitize
 from recollect.display.short_ids import shorten_session_id
+from recollect.display.stored_session import StoredSession
 from recollect.entries import Message, Thought
 from recollect.errors import RecollectError
 from recollect.models.model_protocol import Retrying

@@ -32,10 +32,11 @@ from recollect.cli.console import (
 from recollect.cli.denial_notes import denial_notes
 from recollect.cli.main import BAD_SETTINGS, FAILED, INTERRUPTED
 from recollect.cli.store_access import use_runtime
-from recollect.cli.stored_session import StoredSession, print_stored
+from recollect.cli.stored_note import print_stored
 from recollect.codecs.wire_protocol import Delta
 from recollect.display.display_text import format_cost, one_line, pluralize, sanitize, truncate
 from recollect.display.reduction_notes import reduction_notes
+from recollect.display.stored_session import StoredSession
 from recollect.errors import (
     ApiKeyRefused,
     BadInput,

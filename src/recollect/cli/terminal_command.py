@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import click
+
+from recollect.cli.console import print_note
 from recollect.cli.options import PICK
 from recollect.runtime.prompt_run import RunOptions
 from recollect.runtime.runtime import Overrides
@@ -49,4 +52,9 @@ def open_program(options: StartOptions) -> int:
     """The exit code."""
     app = TerminalApp(options)
     FIRST_FRAME.hand_over()
-    return app.run() or 0
+    code = app.run() or app.return_code or 0
+    if unsent := app.unsent:
+        print_note(f"not sent:\n{unsent}")
+    if command := app.stored.resume_command():
+        click.echo(command)
+    return code

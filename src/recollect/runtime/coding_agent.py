@@ -22,7 +22,7 @@ from recollect.agent.hooks import CommandHook, Hook, Hooks, TranscriptPath
 from recollect.agent.loop import Agent
 from recollect.agent.reminders import ContextReminders
 from recollect.agent.subagents import build_task_tool
-from recollect.agent.tool_calls import AskUser, WriteGuard, refuse_unasked
+from recollect.agent.tool_calls import AskUser, PermissionCheck, WriteGuard, refuse_unasked
 from recollect.compaction.budget import Budget
 from recollect.entries import Body, Entry, Message, ToolCall
 from recollect.models.model_calls import profile_of
@@ -34,6 +34,7 @@ from recollect.runtime.permission_policy import (
     PermissionDenial,
     build_permission_check,
     build_write_guard,
+    refusal_text,
 )
 from recollect.runtime.session_context import (
     InitialContext,
@@ -144,12 +145,23 @@ class Workspace(msgspec.Struct, frozen=True):
     def is_users(self) -> bool:
         return not self.owner
 
+    def permission_check(self, denied: Callable[[PermissionDenial], None]) -> PermissionCheck:
+        return build_permission_check(
+            self.effective,
+            self.approve,
+            denied,
+            self.folders.cwd,
+            self.folders.roots,
+            self.commands.shown,
+        )
+
 
 def build_agent(
     model: Model,
     workspace: Workspace,
     options: RunOptions,
     denied: Callable[[PermissionDenial], None] = lambda _: None,
+    permission_check: PermissionCheck | None = None,
 ) -> Agent:
     settings, folders = workspace.effective.settings, workspace.folders
     profile = profile_of(model)
@@ -157,14 +169,7 @@ def build_agent(
         model=model,
         roots=folders.roots,
         cwd=folders.cwd,
-        permission_check=build_permission_check(
-            workspace.effective,
-            workspace.approve,
-            denied,
-            folders.cwd,
-            folders.roots,
-            workspace.commands.shown,
-        ),
+        permission_check=permission_check or workspace.permission_check(denied),
         shown_secrets=workspace.commands.shown,
         write_guard=_guard_hook_files(workspace.effective),
         ask_user=_ask_for_hooks(workspace.approve),
@@ -199,9 +204,9 @@ def _ask_for_hooks(approve: Approve | None) -> AskUser:
         return refuse_unasked
 
     async def ask(call: ToolCall, reason: str) -> str:
-        if await approve(ApprovalRequest(call, f"a hook asks: {reason}")):
+        if answer := await approve(ApprovalRequest(call, f"a hook asks: {reason}")):
             return ""
-        return f"the user refused {call.name}, about which a hook had asked: {reason}"
+        return refusal_text(f"{call.name}, about which a hook had asked: {reason}", answer)
 
     return ask
 

@@ -53,8 +53,26 @@ class ApprovalRequest(msgspec.Struct, frozen=True):
     normal_form: str = ""  # what a command line means, if that is not what it says
 
 
+class ApprovalAnswer(msgspec.Struct, frozen=True):
+    """What the user decided about a call, and for how long it holds; true if it may run."""
+
+    allowed: bool
+    lasts: Literal["once", "session", "always"] = "once"
+    reason: str = ""  # of a no, for the model
+    shown: bool = True  # False: an earlier answer covers this call, which nobody has seen
+
+    def __bool__(self) -> bool:
+        return self.allowed
+
+
 # Asks the user whether a call may run.
-Approve: TypeAlias = Callable[[ApprovalRequest], Awaitable[bool]]
+Approve: TypeAlias = Callable[[ApprovalRequest], Awaitable[bool | ApprovalAnswer]]
+
+
+def refusal_text(refused: str, answer: bool | ApprovalAnswer) -> str:  # noqa: FBT001 - an answer
+    """What the model is told of a no, with the user's reason."""
+    why = answer.reason.strip() if isinstance(answer, ApprovalAnswer) else ""
+    return f"the user refused {refused}" + (f"; the user says: {why}" if why else "")
 
 
 class PermissionDenial(msgspec.Struct, frozen=True):
@@ -135,9 +153,11 @@ def build_permission_check(
         if not verdict.reason:
             return CallPermission(approved=verdict.word_for_word)
         if approve is not None and verdict.may_ask:
-            if await approve(_request(call, verdict)):
-                return CallPermission(approved=True)
-            verdict = msgspec.structs.replace(verdict, reason=f"the user refused {tool.name}")
+            if answer := await approve(_request(call, verdict)):
+                # what nobody has seen was not allowed word for word
+                seen = not isinstance(answer, ApprovalAnswer) or answer.shown
+                return CallPermission(approved=seen)
+            verdict = msgspec.structs.replace(verdict, reason=refusal_text(tool.name, answer))
         denied(
             PermissionDenial(
                 tool.name, call.id, call.arguments, verdict.reason, verdict.rules, verdict.mode

@@ -22,9 +22,9 @@ from recollect.agent.hooks import Hook, Hooks
 from recollect.agent.loop import Agent
 from recollect.agent.run_events import AgentEvent, RunFinished, WindowLearned
 from recollect.agent.subagents import TASK_TOOL, read_subagent_usage
-from recollect.agent.tool_calls import ToolFinished
+from recollect.agent.tool_calls import CallPermission, PermissionCheck, ToolFinished
 from recollect.codecs.wire_protocol import Declaration, Generation
-from recollect.entries import Body, Entry, Message, Usage
+from recollect.entries import Body, Entry, Message, ToolCall, Usage
 from recollect.errors import ModelError, NoApiKey, UnknownModel
 from recollect.hook_events import SessionEnd, SessionStart
 from recollect.models import model_selection
@@ -40,6 +40,7 @@ from recollect.settings import Settings
 from recollect.store.ids import new_id, now
 from recollect.text import one_line
 from recollect.tokens import add_usage
+from recollect.tools.tool import Tool
 from recollect.workspace.learned_windows import learned_window, remember_window
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ class ActiveSession:
         self._models: dict[str, HttpModel] = {}
         self._built: tuple[tuple[object, ...], Agent] | None = None  # what it was built of, and it
         self.denials: list[PermissionDenial] = []  # of the prompt that runs
+        self._permitted: PermissionCheck | None = None
 
     async def take_model(self, name: str, kind: AgentKind) -> HttpModel:
         """The model of an earlier prompt, which encodes only what is new, unless its settings,
@@ -130,10 +132,27 @@ class ActiveSession:
     def agent(self, model: HttpModel, options: RunOptions) -> Agent:
         """The agent of the prompt before, unless it is to be another one."""
         built_of = (model, options, learned_window(model.name))
+        if self._permitted is None:  # here, because an invalid rule ends the prompt
+            self._permitted = self.workspace.permission_check(self._note_denial)
         if self._built is None or self._built[0] != built_of:
-            agent = build_agent(model, self.workspace, options, self._note_denial)
+            agent = build_agent(
+                model, self.workspace, options, self._note_denial, self._check_permission
+            )
             self._built = (built_of, agent)
         return self._built[1]
+
+    async def _check_permission(self, tool: Tool, call: ToolCall) -> CallPermission:
+        """By the permissions as they are now: the user may change them while a prompt runs."""
+        assert self._permitted is not None  # there is an agent
+        return await self._permitted(tool, call)
+
+    def use_permissions(self, runtime: Runtime) -> None:
+        """Judge every call from now on, also of the prompt that runs, by these permissions; where
+        the sandbox would be another one, from the next prompt on, because a running command keeps
+        the one it has."""
+        if _sandbox_of(self.runtime) == _sandbox_of(runtime):
+            judged = runtime.workspace(self.workspace.commands, self.workspace.hooks)
+            self._permitted = judged.permission_check(self._note_denial)
 
     async def move_to(self, runtime: Runtime) -> None:
         """Go on with another runtime of the same store: other permissions, other folders. Commands
@@ -145,6 +164,7 @@ class ActiveSession:
                 await commands.close()
                 commands = LazyCommands(runtime.effective)
             self.workspace = runtime.workspace(commands, self.workspace.hooks)
+            self._permitted = None
             self._built = None
 
     def _note_denial(self, denial: PermissionDenial) -> None:
@@ -197,7 +217,8 @@ class ActiveSession:
 def _sandbox_of(runtime: Runtime) -> tuple[object, ...]:
     """What of the settings a command runner was made with."""
     given = runtime.settings.permissions
-    return given.mode == "unrestricted", given.sandbox, given.network, runtime.effective.root
+    open_to = given.sandbox, given.network, given.show_secrets
+    return given.mode == "unrestricted", *open_to, runtime.effective.root
 
 
 class _PromptRun:

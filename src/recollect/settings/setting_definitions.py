@@ -205,13 +205,6 @@ class TransportSettings(_Section, frozen=True):
     """sent with every request"""
 
 
-class TerminalSettings(_Section, frozen=True):
-    """`[terminal]`: how the terminal program looks."""
-
-    theme: ThemeName = "auto"
-    """`light`, `dark`, or what the terminal's background asks for (`auto`)"""
-
-
 class CustomModel(_Section, frozen=True):
     """`[models.NAME]`: a model of your own. Known models of that name give what is not set."""
 
@@ -275,6 +268,16 @@ class HookCommand(_Section, frozen=True):
     def words(self) -> tuple[str, ...]:
         """The program and its arguments: split as a shell does, but nothing is expanded."""
         return tuple(shlex.split(self.command))
+
+
+class TerminalSettings(_Section, frozen=True):
+    """`[terminal]`: the terminal program."""
+
+    theme: ThemeName = "auto"
+    """`light`, `dark`, or what the terminal's background asks for (`auto`)"""
+    notify: Literal["auto", "bell", "off"] = "auto"
+    """when it waits for you, or has finished after more than 10 seconds, and another window has the
+    focus: the terminal's bell and a notification (`auto`), only the `bell`, or nothing (`off`)"""
 
 
 class Settings(_Section, frozen=True):

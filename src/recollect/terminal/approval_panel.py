@@ -1,73 +1,139 @@
-"""Asks the user about a tool call: what it would do exactly, and how long a yes lasts."""
+"""Asks the user about a tool call, in the place of the prompt: what it would do exactly, and how
+long a yes lasts.
+
+A key that was meant for the prompt decides nothing: shortly after the user has typed, keys are not
+taken. An answer never comes by itself.
+"""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Awaitable, Callable
+from typing import Literal
+
+from textual import work
 from textual.app import ComposeResult
-from textual.containers import Vertical
+from textual.binding import Binding
+from textual.containers import Vertical, VerticalScroll
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from recollect.display.display_text import sanitize
-from recollect.terminal.block_rendering import call_title
-from recollect.terminal.terminal_events import ApprovalAnswer, ApprovalAsked
-from recollect.terminal.transcript_blocks import Block
-from recollect.toolkinds import parse_arguments
+from recollect.display.display_text import one_line
+from recollect.errors import RecollectError
+from recollect.runtime.approval_preview import ApprovalPreview
+from recollect.runtime.permission_policy import ApprovalAnswer
+from recollect.terminal.approval_text import approval_text, approval_title
+from recollect.terminal.terminal_events import ApprovalAsked
 
+QUIET_SECONDS = 0.5  # without a key, before keys count as an answer
 
-def describe_call(asked: ApprovalAsked) -> str:
-    """What is asked, in full: the command and what it means, or the change as lines."""
-    request = asked.request
-    given = parse_arguments(request.call.arguments) or {}
-    block = Block("", "tool", request.call.arguments, name=request.call.name)
-    lines = [call_title(block)]
-    if command := given.get("command"):
-        lines = [f"$ {command}"]
-    if request.normal_form:
-        lines.append(f"it means: {request.normal_form}")
-    for name, sign in (("old_string", "-"), ("new_string", "+"), ("content", "+")):
-        value = given.get(name)
-        if isinstance(value, str):
-            lines += [f"{sign}{line}" for line in value.split("\n")[:40]]
-    return sanitize("\n".join([*lines, request.reason]))
+ShowPreview = Callable[[], Awaitable[ApprovalPreview]]
 
 
 class ApprovalPanel(Vertical):
     DEFAULT_CSS = """
-    ApprovalPanel { height: auto; max-height: 60%; border: round $warning; padding: 0 1; }
-    ApprovalPanel OptionList { height: auto; border: none; }
-    ApprovalPanel #call { height: auto; max-height: 12; overflow-y: auto; }
+    ApprovalPanel { height: auto; max-height: 75vh; border: round $warning; padding: 0 1; }
+    ApprovalPanel VerticalScroll { height: auto; max-height: 45vh; scrollbar-size-vertical: 1; }
+    ApprovalPanel #call { height: auto; }
+    ApprovalPanel OptionList, ApprovalPanel OptionList:focus {
+        height: auto; border: none; padding: 0; background: transparent;
+    }
+    ApprovalPanel Input { display: none; border: none; height: 1; padding: 0; }
     """
+    BINDINGS = [
+        Binding("y", "answer('once')", "yes, this once"),
+        Binding("s", "answer('session')", "yes, for this session"),
+        Binding("a", "answer('always')", "yes, always: store the rule"),
+        Binding("n", "answer('no')", "no"),
+        Binding("r", "reason", "no, with a reason for the model"),
+        Binding("escape", "back", "close the reason, or interrupt"),
+        Binding("ctrl+c", "screen.interrupt", "interrupt"),
+        Binding("pageup", "scroll_call(-1)", "scroll what is asked up"),
+        Binding("pagedown", "scroll_call(1)", "scroll what is asked down"),
+        Binding("shift+tab", "screen.next_mode", "next permission mode"),
+    ]
 
-    def __init__(self, asked: ApprovalAsked) -> None:
+    def __init__(self, asked: ApprovalAsked, preview: ShowPreview, typed_at: float = 0.0) -> None:
         super().__init__()
-        self.asked = asked
+        self.asked, self._preview = asked, preview
+        self.typed_at = typed_at  # when a key was pressed last
 
     def compose(self) -> ComposeResult:
-        yield Static(describe_call(self.asked), id="call", markup=False)
-        rules = ", ".join(self.asked.request.rules)
-        options = [
-            Option("Yes, once", "once"),
-            Option("Yes, for this session", "session"),
-        ]
-        if rules:
-            options.append(Option(sanitize(f"Always: store the rule {rules}"), "always"))
-        options.append(Option("No", "no"))
-        yield OptionList(*options, markup=False)
-        yield Input(placeholder="No, because … (told to the model)", id="reason")
+        with VerticalScroll(can_focus=False):
+            yield Static("looking at what it would do", id="call", markup=False)
+        yield OptionList(*self._options(), markup=False)
+        yield Input(placeholder="why not? The model is told; Enter sends")
+
+    def _options(self) -> list[Option]:
+        request = self.asked.request
+        exact = request.rules or request.call.name != "run_shell_command"
+        session = "this session" if exact else "this session: this very command"
+        options = [Option("y  Yes, once", "once"), Option(f"s  Yes, for {session}", "session")]
+        if request.rules:
+            rules = one_line(", ".join(f"`{rule}`" for rule in request.rules))
+            options.append(Option(f"a  Yes, always: store {rules}", "always"))
+        return [*options, Option("n  No", "no"), Option("r  No, with a reason", "reason")]
 
     def on_mount(self) -> None:
+        self.border_title = "May this run?"
         self.query_one(OptionList).focus()
+        self._show()
+
+    @work
+    async def _show(self) -> None:
+        try:
+            shown = await self._preview()
+        except RecollectError as error:
+            reason = f"{self.asked.request.reason}\n{error}"
+            shown = ApprovalPreview(self.asked.request.call.name, reason)
+        self.query_one("#call", Static).update(approval_text(shown))
+        self.border_title = approval_title(shown)
+
+    # --- keys ------------------------------------------------------------------------------------
+
+    def _is_quiet(self) -> bool:
+        """Whether the user has not typed just now; each key begins the wait again."""
+        quiet = time.monotonic() - self.typed_at > QUIET_SECONDS
+        if not quiet:
+            self.typed_at = time.monotonic()
+        return quiet
+
+    @property
+    def focused_input(self) -> Input | None:
+        field = self.query_one(Input)
+        return field if field.display else None
+
+    def action_answer(self, lasts: Literal["once", "session", "always", "no"]) -> None:
+        if not self._is_quiet() or (lasts == "always" and not self.asked.request.rules):
+            return
+        if lasts == "no":
+            self.decide(ApprovalAnswer(allowed=False))
+        else:
+            self.decide(ApprovalAnswer(allowed=True, lasts=lasts))
+
+    def action_reason(self) -> None:
+        if self._is_quiet():
+            field = self.query_one(Input)
+            field.display = True
+            field.focus()
+
+    def action_back(self) -> None:
+        if (field := self.focused_input) is not None:
+            field.display = False
+            self.query_one(OptionList).focus()
+        else:
+            self.screen.call_later(self.screen.run_action, "interrupt")
+
+    def action_scroll_call(self, pages: int) -> None:
+        scroll = self.query_one(VerticalScroll)
+        scroll.scroll_relative(y=pages * max(1, scroll.size.height - 1), animate=False)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()
-        if event.option_id == "once":
-            self.decide(ApprovalAnswer(allowed=True))
-        elif event.option_id == "session":
-            self.decide(ApprovalAnswer(allowed=True, lasts="session"))
-        elif event.option_id == "always":
-            self.decide(ApprovalAnswer(allowed=True, lasts="always"))
-        else:
-            self.decide(ApprovalAnswer(allowed=False))
+        if event.option_id == "reason":
+            self.action_reason()
+        elif event.option_id in ("once", "session", "always", "no"):
+            self.action_answer(event.option_id)  # type: ignore[arg-type]
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
@@ -76,4 +142,3 @@ class ApprovalPanel(Vertical):
     def decide(self, answer: ApprovalAnswer) -> None:
         if not self.asked.answer.done():
             self.asked.answer.set_result(answer)
-        self.remove()

@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Awaitable, Callable
 
 from textual import on, work
 from textual.app import ComposeResult
+from textual.binding import Binding
 from textual.screen import Screen
 from textual.widgets import Static
 
 from recollect.agent.exchange import ReplyFinished
-from recollect.display.display_text import one_line, sanitize
+from recollect.display.display_text import sanitize
 from recollect.errors import RecollectError
 from recollect.runtime.prompt_run import RunResult, RunStarted
 from recollect.session import Session
-from recollect.terminal.approval_panel import ApprovalPanel
 from recollect.terminal.command_table import run_command
 from recollect.terminal.event_feed import EventFeed
 from recollect.terminal.held_panel import HeldPanel
-from recollect.terminal.prompt_input import PromptInput
+from recollect.terminal.permission_modes import switch_mode
+from recollect.terminal.prompt_area import PromptArea
 from recollect.terminal.session_runner import SessionRunner
 from recollect.terminal.session_status import read_status
+from recollect.terminal.shell_prompt import parse_shell
 from recollect.terminal.slash_commands import find_builtin, parse_command
 from recollect.terminal.status_line import StatusLine
 from recollect.terminal.terminal_events import (
     ApprovalAsked,
     EntriesAppended,
+    ModeChanged,
     NoticeGiven,
     PromptEnded,
     QueueChanged,
+    QueuedPrompt,
     SessionHeld,
     SessionOpened,
     SessionReleased,
@@ -37,16 +43,23 @@ from recollect.terminal.terminal_events import (
 )
 from recollect.terminal.transcript_blocks import BlockList
 from recollect.terminal.transcript_view import TranscriptView
+from recollect.terminal.welcome import welcome_lines
 
+SECOND_PRESS = 0.7  # seconds in which a key counts as pressed twice
+LEAVE_PRESS = 2.0
+STATUS_EVENTS = (RunStarted, ReplyFinished, RunResult, PromptEnded, SessionOpened, ModeChanged)
 FIRST_PAGE, PAGE = 200, 1_000  # entries
 
 
 class ChatScreen(Screen[None]):
     DEFAULT_CSS = """
     ChatScreen #activity { height: auto; padding: 0 1; color: $text-muted; }
-    ChatScreen #queue { height: auto; padding: 0 1; color: $text-muted; }
     """
-    BINDINGS = [("escape", "interrupt", "Interrupt")]
+    BINDINGS = [
+        Binding("escape", "escape", "interrupt; twice, while nothing runs: go back"),
+        Binding("ctrl+c", "clear_or_leave", "interrupt, clear, or twice: leave"),
+        Binding("shift+tab", "next_mode", "next permission mode"),
+    ]
 
     def __init__(
         self,
@@ -58,16 +71,15 @@ class ChatScreen(Screen[None]):
         self.transcript = BlockList()
         self.feed = EventFeed(self.transcript)
         self._loading = False  # the newest entries of a session
+        self.prompt = PromptArea(runner)
+        self._pressed: tuple[str, float] = ("", 0.0)  # the key that means more the second time
+        self._sending = asyncio.Lock()  # prompts are sent in the order in which they were typed
 
     def compose(self) -> ComposeResult:
         yield TranscriptView(self.transcript)
         yield Static("", id="activity", markup=False)
-        yield Static("", id="queue", markup=False)
-        yield PromptInput()
+        yield self.prompt
         yield StatusLine()
-
-    def on_mount(self) -> None:
-        self.query_one(PromptInput).focus()
 
     # --- events ----------------------------------------------------------------------------------
 
@@ -79,18 +91,21 @@ class ChatScreen(Screen[None]):
                 for panel in self.query(HeldPanel):
                     panel.leave()
                 self._show_session(session)
+                if session is None:
+                    self._welcome()
             case SessionReloaded(session=session):
                 self._show_session(session)
-            case QueueChanged(waiting=waiting):
-                lines = [f"queued: {one_line(prompt.text)}" for prompt in waiting]
-                self.query_one("#queue", Static).update(sanitize("\n".join(lines)))
+            case QueueChanged():
+                self.prompt.show_queue(event)
             case ApprovalAsked():
-                self.mount(ApprovalPanel(event), before=self.query_one(PromptInput))
+                self.prompt.ask(event)
+                if self.app.screen is not self:
+                    self.app.notify("a call waits for your answer in the conversation")
             case SessionHeld() | SessionReleased():
                 self._held_panel().show_event(event)
             case _:
                 pass
-        if isinstance(event, RunStarted | ReplyFinished | RunResult | PromptEnded | SessionOpened):
+        if isinstance(event, STATUS_EVENTS):
             self._show_status()
         self.query_one("#activity", Static).update(sanitize(self.feed.activity))
 
@@ -111,7 +126,7 @@ class ChatScreen(Screen[None]):
             if not panel.has_left:
                 return panel
         panel = HeldPanel(self.runner)
-        self.mount(panel, before=self.query_one(PromptInput))
+        self.mount(panel, before=self.prompt)
         return panel
 
     @work(exclusive=True, group="load")
@@ -136,18 +151,29 @@ class ChatScreen(Screen[None]):
 
     # --- what the user does ----------------------------------------------------------------------
 
-    @on(PromptInput.Submitted)
-    async def _submitted(self, event: PromptInput.Submitted) -> None:
-        command = parse_command(event.text)
-        if command is None:
-            text = event.text.removeprefix("/") if event.text.startswith("//") else event.text
+    @on(PromptArea.Sent)
+    def _sent(self, event: PromptArea.Sent) -> None:
+        event.stop()
+        if (command := parse_command(event.text)) is not None:
+            self._run_command(*command)
+        else:
+            self._send_prompt(event.text, event.attachments)
+
+    @work(group="send")
+    async def _send_prompt(self, text: str, attachments: tuple[str, ...]) -> None:
+        """What does not fit, or goes nowhere, goes back into the prompt."""
+        line = parse_shell(text)
+        said = text.removeprefix("/") if text.startswith("//") else text
+        async with self._sending:
             try:
-                self.runner.send(text)
-            except RecollectError as error:  # the session is open elsewhere
-                self.show_event(NoticeGiven(str(error), "warning"))
-                self.query_one(PromptInput).text = event.text
-            return
-        self._run_command(*command)
+                if line is None:
+                    await self.runner.check_prompt(said, attachments)
+                    self.runner.send(said, attachments)
+                else:
+                    self.runner.send(line, is_command=True)
+            except RecollectError as error:  # such as a session that is open elsewhere
+                self.show_event(NoticeGiven(str(error), "error"))
+                self.prompt.give_back(QueuedPrompt(text, attachments))
 
     @work
     async def _run_command(self, name: str, arguments: str) -> None:
@@ -164,12 +190,52 @@ class ChatScreen(Screen[None]):
 
     def edit_prompt(self, text: str) -> None:
         """Put an earlier prompt into the input, before what is typed there."""
-        field = self.query_one(PromptInput)
-        if parse_command(text) is not None:
-            text = f"/{text}"  # it was sent as a prompt, and still is one
-        field.text = f"{text}\n\n{field.text}" if field.text.strip() else text
-        field.move_cursor(field.document.end)
-        field.focus()
+        # it was sent as a prompt, and still is one
+        said = f"/{text}" if parse_command(text) is not None else text
+        self.prompt.give_back(QueuedPrompt(said))
+
+    @work(exclusive=True, group="welcome")
+    async def _welcome(self) -> None:
+        for line in await welcome_lines(self.runner):
+            self.show_event(NoticeGiven(line, "info"))
+
+    # --- keys ------------------------------------------------------------------------------------
 
     def action_interrupt(self) -> None:
         self.runner.interrupt()
+
+    async def action_escape(self) -> None:
+        if self.runner.interrupt() or not self._pressed_twice("escape", SECOND_PRESS):
+            return
+        if not await self._show_screen("rewind", ""):
+            self.prompt.hint.say("/rewind has no screen yet")
+
+    def action_clear_or_leave(self) -> None:
+        if self.runner.interrupt() or self.prompt.clear():
+            self._pressed = ("", 0.0)
+        elif self._pressed_twice("ctrl+c", LEAVE_PRESS):
+            self._leave()
+        else:
+            self.prompt.hint.say("press Ctrl-C again to leave")
+
+    @on(PromptArea.LeaveWanted)
+    def _leave(self) -> None:
+        self.runner.close()
+
+    def _pressed_twice(self, key: str, within: float) -> bool:
+        before, self._pressed = self._pressed, (key, time.monotonic())
+        twice = before[0] == key and self._pressed[1] - before[1] <= within
+        if twice:
+            self._pressed = ("", 0.0)
+        return twice
+
+    @work(exclusive=True, group="mode")
+    async def action_next_mode(self) -> None:
+        try:
+            self.prompt.hint.say(await switch_mode(self.runner))
+        except RecollectError as error:
+            self.prompt.hint.say(str(error))
+
+    def action_scroll_page(self, pages: int) -> None:
+        view = self.query_one(TranscriptView)
+        view.scroll_relative(y=pages * max(1, view.size.height - 1), animate=False)

@@ -23,11 +23,14 @@ from recollect.terminal.terminal_events import (
     NoticeGiven,
     PromptEnded,
     PromptStarted,
+    ShellFinished,
+    ShellOutput,
     TerminalEvent,
 )
 from recollect.terminal.transcript_blocks import BlockKind, BlockList
 from recollect.text import format_size
 
+SHOWN_OF_COMMAND = 8_000  # characters of its output, while it runs
 WAITING = "waiting for a reply"
 _KINDS: dict[str, BlockKind] = {"text": "reply", "thought": "thought", "call": "tool"}
 
@@ -37,6 +40,7 @@ class EventFeed:
 
     def __init__(self, transcript: BlockList) -> None:
         self.transcript, self.activity = transcript, ""
+        self._written = ""  # by the user's own command, newest
         self._entry = ""  # that the reply in progress will be
 
     def add(self, event: TerminalEvent) -> None:  # noqa: C901 - one case per event
@@ -45,8 +49,16 @@ class EventFeed:
             case EntriesAppended(entries=entries):
                 shown.add_entries(entries)
             case PromptStarted(prompt=prompt):
-                shown.add_said(prompt.text, prompt.attachments)
-                self.activity = WAITING
+                said = f"!{prompt.text}" if prompt.is_command else prompt.text
+                shown.add_said(said, prompt.attachments)
+                self.activity = "running your command" if prompt.is_command else WAITING
+                self._written = ""
+            case ShellOutput(text=text):
+                self._written = (self._written + text)[-SHOWN_OF_COMMAND:]
+                shown.drop_pieces()
+                shown.add_piece("notice", self._written)
+            case ShellFinished(message=message, entry=entry):
+                shown.add_message(message, entry)
             case RunStarted():
                 self.activity = WAITING
             case ReplyStarted(entry=entry):

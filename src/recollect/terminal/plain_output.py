@@ -19,25 +19,31 @@ from recollect.display.display_text import (
     sanitize,
     truncate,
 )
-from recollect.entries import Message, Text, Thought, ToolCall, ToolResult
+from recollect.entries import Entry, Message, Text, Thought, ToolCall, ToolResult
 from recollect.models.model_protocol import Retrying
 from recollect.profiles import compute_cost
 from recollect.runtime.prompt_run import RunResult, RunStarted
 from recollect.session import Session
-from recollect.terminal.approval_panel import describe_call
 from recollect.terminal.block_rendering import call_title
 from recollect.terminal.event_feed import EventFeed
 from recollect.terminal.terminal_events import (
     ApprovalAsked,
     DownloadProgressed,
+    EntriesAppended,
+    SessionHeld,
     SessionOpened,
+    SessionReleased,
     SessionReloaded,
+    ShellFinished,
+    ShellOutput,
     TerminalEvent,
 )
 from recollect.terminal.transcript_blocks import Block, BlockList
+from recollect.terminal.watching import describe_holder
 
 PROMPT = "you: "
 _SLOW_TOOLS = ("run_shell_command", "task")  # whose beginning is told too
+_SPEAKERS = {"user": "you", "model": "model"}
 _SENTENCE = re.compile(r"[.!?。！？:][\s]|[。！？]|\n")
 _MAX_HELD = 400  # characters of a reply that wait for the end of a sentence
 _MAX_SHOWN = 2_000  # characters of the last words of a session that is resumed
@@ -58,6 +64,11 @@ class PlainOutput:
         """A line, or several; a prompt that stands there is left behind."""
         self._end_reply()
         self._put(sanitize(text).rstrip("\n") + "\n")
+
+    def ask(self, asked: ApprovalAsked, about: str) -> None:
+        """What is asked, and what can be typed."""
+        self.line(about)
+        self.line(question_line(asked))
 
     def ask_for_input(self) -> None:
         if not self._prompting:
@@ -93,9 +104,6 @@ class PlainOutput:
             case Retrying(shown=True):
                 self.line("note: that reply is void; it is asked for again")
                 self._streamed = False
-            case ApprovalAsked():
-                self.line(describe_call(event))
-                self.line(question_line(event))
             case RunStarted(model=model, mode=mode) if model.name != self._model:
                 self._model = model.name
                 self.line(f"note: {one_line(model.name)} answers, mode {mode}")
@@ -108,11 +116,25 @@ class PlainOutput:
                 self._show_last_words(session)
             case SessionReloaded(why=why):
                 self.line(f"note: the session changed: {one_line(why)}")
+            case ShellOutput(text=text):
+                self._stream(text)
+            case ShellFinished():
+                self._end_reply()
+            case EntriesAppended(entries=entries):
+                for role, text in filter(None, map(_spoken, entries)):
+                    self.line(f"{role}: {truncate(text, _MAX_SHOWN)}")
+            case SessionHeld(holder=holder):
+                self.line(
+                    f"note: {describe_holder(holder)}; here it is only watched. /fork goes on in a "
+                    "copy, /new in a new session"
+                )
+            case SessionReleased():
+                self.line("note: the other terminal has left; your next prompt goes on here")
             case DownloadProgressed(done=done, total=total):
                 self._show_progress(done, total)
             case _:
                 pass
-        if not isinstance(event, Delta):
+        if not isinstance(event, Delta | ShellOutput | ShellFinished | EntriesAppended):
             self._show_notices(event)
 
     def _show_notices(self, event: TerminalEvent) -> None:
@@ -131,19 +153,15 @@ class PlainOutput:
             self.line(f"note: downloading a model: {10 * tenths} %")
 
     def _show_last_words(self, session: Session) -> None:
-        roles = {"user": "you", "model": "model"}
         said: dict[str, str] = {}
         for entry in reversed(session.view().entries):
-            body = entry.body
-            if isinstance(body, Message) and not body.context and body.role in roles:
-                text = "\n".join(part.text for part in body.parts if isinstance(part, Text))
-                if text.strip():
-                    said.setdefault(roles[body.role], text)
-            if len(said) == len(roles):
+            if (spoken := _spoken(entry)) is not None:
+                said.setdefault(*spoken)
+            if len(said) == len(_SPEAKERS):
                 break
-        for role in ("you", "model"):
+        for role in _SPEAKERS.values():
             if role in said:
-                self.line(f"{role}: {truncate(said[role].strip(), _MAX_SHOWN)}")
+                self.line(f"{role}: {truncate(said[role], _MAX_SHOWN)}")
 
     # --- a reply ---------------------------------------------------------------------------------
 
@@ -180,6 +198,15 @@ class PlainOutput:
         if not self._streamed and text.strip():
             self._say(text)
             self._end_reply()
+
+
+def _spoken(entry: Entry) -> tuple[str, str] | None:
+    """Who said what; None if nobody said anything."""
+    body = entry.body
+    if not isinstance(body, Message) or body.context or body.role not in _SPEAKERS:
+        return None
+    text = "\n".join(part.text for part in body.parts if isinstance(part, Text)).strip()
+    return (_SPEAKERS[body.role], text) if text else None
 
 
 def question_line(asked: ApprovalAsked) -> str:

@@ -14,20 +14,23 @@ import signal
 import sys
 import termios
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager, suppress
 
 from recollect.display.resume_command import resume_command
 from recollect.errors import BadInput, RecollectError
 from recollect.redaction import redact
+from recollect.runtime.approval_preview import preview_approval
+from recollect.runtime.permission_policy import ApprovalAnswer
 from recollect.runtime.prompt_run import RunResult
+from recollect.terminal.approval_text import approval_text, approval_title
 from recollect.terminal.command_table import run_command
 from recollect.terminal.plain_output import PlainOutput, question_line
 from recollect.terminal.prompt_lines import PromptLines
 from recollect.terminal.session_runner import SessionRunner, StartOptions
+from recollect.terminal.shell_prompt import parse_shell
 from recollect.terminal.slash_commands import parse_command
 from recollect.terminal.terminal_events import (
-    ApprovalAnswer,
     ApprovalAsked,
     NoticeGiven,
     PromptEnded,
@@ -142,7 +145,7 @@ class _PlainProgram:
                 self._queued = len(waiting)
                 self._running |= self.runner.busy  # one left the queue to run
             case ApprovalAsked():
-                self._questions.append(event)
+                self._begin(self._ask(event))
             case SessionOpened():
                 self._questions.clear()
             case _:
@@ -166,6 +169,16 @@ class _PlainProgram:
     @property
     def _is_idle(self) -> bool:
         return not (self._running or self._queued or self._commands)
+
+    async def _ask(self, asked: ApprovalAsked) -> None:
+        active = self.runner.active
+        if active is None:
+            return
+        shown = await preview_approval(active, asked.request)
+        if not asked.answer.done():  # it was interrupted meanwhile
+            self.output.ask(asked, f"{approval_title(shown)}\n{approval_text(shown).plain}")
+            self._questions.append(asked)
+            self._wake()
 
     def _question(self) -> ApprovalAsked | None:
         while self._questions and self._questions[0].answer.done():
@@ -228,17 +241,24 @@ class _PlainProgram:
         command = parse_command(text)
         if command is not None:
             self._commands += 1
-            task = asyncio.create_task(self._run_command(*command))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-        elif text.startswith("!"):
-            self._fail(BadInput("shell commands with ! are not there yet"))
+            self._begin(self._run_command(*command))
+            return
+        line = parse_shell(text)
+        said = text[1:] if text.startswith("//") else text
+        try:
+            self.runner.send(said if line is None else line, is_command=line is not None)
+        except RecollectError as error:  # the session is open elsewhere
+            self._fail(error)
         else:
             if self.interactive and self._is_idle:
                 self._typed_now += 1
             elif self.interactive:
                 self.output.line(f"note: queued, {self._queued + 1} waiting")
-            self.runner.send(text[1:] if text.startswith("//") else text)
+
+    def _begin(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _run_command(self, name: str, arguments: str) -> None:
         try:

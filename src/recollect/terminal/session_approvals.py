@@ -1,34 +1,43 @@
 """What the user has approved beyond one call: for this session, or always.
 
 `always` adds rules to the user's own settings; `session` ends with the program. Only the exact
-rules that were shown are kept.
+rules that were shown are kept. A call without rules is covered only by an answer to the same
+question: the same command line, or the same reason to ask about a tool.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
-from recollect.runtime.permission_policy import ApprovalRequest
-from recollect.terminal.terminal_events import ApprovalAnswer
+from recollect.runtime.permission_policy import SHELL_TOOL, ApprovalAnswer, ApprovalRequest
 from recollect.workspace.effective_settings import EffectiveSettings
 from recollect.workspace.settings_writer import add_to_setting
+
+_Question: TypeAlias = tuple[str, ...]
+
+
+def _question(request: ApprovalRequest) -> _Question:
+    call = request.call
+    exact = call.arguments if call.name == SHELL_TOOL else ""
+    return (call.name, request.reason, exact)
 
 
 class SessionApprovals:
     def __init__(self) -> None:
         self._rules: set[str] = set()
-        self._tools: set[str] = set()  # those whose calls have no rules, such as write_file
+        self._questions: set[_Question] = set()  # about calls that no rule allows
 
     @property
     def approved(self) -> tuple[str, ...]:
         """The rules and tools that need no question in this program."""
-        return (*sorted(self._rules), *sorted(self._tools))
+        return (*sorted(self._rules), *sorted({question[0] for question in self._questions}))
 
     def covers(self, request: ApprovalRequest) -> bool:
         """Whether an earlier answer holds for this call."""
         if request.rules:
             return self._rules.issuperset(request.rules)
-        return request.call.name in self._tools
+        return _question(request) in self._questions
 
     def keep(
         self, effective: EffectiveSettings, request: ApprovalRequest, answer: ApprovalAnswer
@@ -39,7 +48,7 @@ class SessionApprovals:
         if request.rules:
             self._rules.update(request.rules)
         elif answer.lasts == "session":
-            self._tools.add(request.call.name)
+            self._questions.add(_question(request))
         if answer.lasts == "always" and request.rules:
             yield from store_rules(effective, request.rules)
 

@@ -18,10 +18,12 @@ from typing import TypeVar
 
 import msgspec
 
-from recollect.entries import Usage
+from recollect.entries import Message, Usage
 from recollect.errors import RecollectError
-from recollect.runtime.permission_policy import ApprovalRequest
+from recollect.runtime.model_choice import next_model
+from recollect.runtime.permission_policy import ApprovalAnswer, ApprovalRequest
 from recollect.runtime.prompt_run import ActiveSession, RunOptions, RunResult, SessionOrigin
+from recollect.runtime.prompt_size import check_prompt_size
 from recollect.runtime.runtime import Door, Overrides, Runtime, open_runtime
 from recollect.runtime.session_claims import (
     SessionClaim,
@@ -30,13 +32,14 @@ from recollect.runtime.session_claims import (
     find_holder,
 )
 from recollect.runtime.session_model import model_choice
+from recollect.runtime.user_command import run_user_command
 from recollect.session import Session
 from recollect.terminal.session_approvals import SessionApprovals
 from recollect.terminal.shown_proposals import ShownProposals
 from recollect.terminal.terminal_events import (
-    ApprovalAnswer,
     ApprovalAsked,
     DownloadProgressed,
+    ModeChanged,
     NoticeGiven,
     PromptEnded,
     PromptStarted,
@@ -45,6 +48,8 @@ from recollect.terminal.terminal_events import (
     SessionHeld,
     SessionOpened,
     SessionReloaded,
+    ShellFinished,
+    ShellOutput,
     TerminalEvent,
 )
 from recollect.terminal.watching import HeldElsewhere, follow_appends, watch_claim
@@ -104,11 +109,13 @@ class SessionRunner:
         self.shown = ShownProposals()
         self._waiting: deque[QueuedPrompt] = deque()
         self._ends: dict[int, asyncio.Future[bool]] = {}  # of prompts that somebody waits for
+        self.held = False  # the prompts that wait are for the user to look at first
         self._wanted: _Wanted | None = _Wanted(options.session, options.fork)
         self._turn: asyncio.Task[None] | None = None
         self._news = asyncio.Event()
         self._closing = self._started_unrestricted = False
         self._number = 0
+        self._warned: set[str] = set()
         self._lock = asyncio.Lock()  # edits, and the prompts, follow each other
 
     # --- what the user does ----------------------------------------------------------------------
@@ -143,17 +150,27 @@ class SessionRunner:
         return self._runtime
 
     def send(
-        self, text: str, attachments: tuple[str, ...] = (), *, model: str = ""
+        self,
+        text: str,
+        attachments: tuple[str, ...] = (),
+        *,
+        model: str = "",
+        is_command: bool = False,
     ) -> QueuedPrompt:
-        """Queue a prompt; it runs at once if nothing else does. A session that is open elsewhere
-        refuses it, unless the other terminal has left."""
+        """Queue a prompt, or a command line of the user's own. It runs at once if nothing else
+        does, and before those that are held: it is the user's answer to what held them. A session
+        that is open elsewhere refuses it, unless the other terminal has left."""
         if self.is_released:
             self.take_over()
         else:
             self._refuse_held()
         self._number += 1
-        prompt = QueuedPrompt(text, attachments, self._number, model)
-        self._waiting.append(prompt)
+        prompt = QueuedPrompt(text, attachments, self._number, model, is_command)
+        if self.held:
+            self._waiting.appendleft(prompt)
+        else:
+            self._waiting.append(prompt)
+        self.held = False
         self._changed()
         return prompt
 
@@ -163,12 +180,27 @@ class SessionRunner:
             return False
         return await self._ends.setdefault(prompt.number, asyncio.Future())
 
+    def release(self) -> bool:
+        """Let the prompts run that are held. Whether there were any."""
+        released, self.held = self.held, False
+        if released:
+            self._changed()
+        return released
+
+    async def check_prompt(self, text: str, attachments: tuple[str, ...] = ()) -> None:
+        """Raise if a prompt cannot fit into the model's window; nothing is sent or stored."""
+        runtime = await self.opened()
+        entries = self.session.view().entries if self.session is not None else ()
+        model = next_model(runtime.settings, entries, self.run_options.model)
+        await check_prompt_size(runtime, model, text, tuple(map(Path, attachments)))
+
     def take_back(self, number: int) -> QueuedPrompt | None:
         """Take a prompt out of the queue, to edit it."""
         found = next((one for one in self._waiting if one.number == number), None)
         if found is not None:
             self._waiting.remove(found)
             self._end(found, completed=False)
+            self.held = self.held and bool(self._waiting)
             self._changed()
         return found
 
@@ -225,12 +257,20 @@ class SessionRunner:
             self.run_options = msgspec.structs.replace(self.run_options, model="")
 
     async def reconfigure(self, overrides: Overrides) -> None:
-        """Other permissions or folders from the next prompt on; settings are read again."""
-        runtime = self.runtime.reconfigured(overrides)
+        """Other permissions from the next call on, also of the prompt that runs, and other folders
+        from the next prompt on, which is told of them; settings are read again."""
+        held: list[str] = []
+        door = self.runtime.door
+        quiet = self.runtime.for_door(msgspec.structs.replace(door, warn=held.append))
+        runtime = quiet.reconfigured(overrides).for_door(door)
+        for warning in held:
+            if warning not in self._warned:  # the settings are read often, and warn alike
+                door.warn(warning)
         self.overrides = overrides
         self._runtime = runtime
         if self.active is not None:
-            await self.active.move_to(runtime)
+            self.active.use_permissions(runtime)
+        self.notify(ModeChanged(runtime.settings.permissions.mode))
 
     def close(self) -> None:
         self._closing = True
@@ -244,7 +284,7 @@ class SessionRunner:
     async def run(self) -> None:
         """Serve until closed. An error that leaves no session to work in is raised."""
         door = Door(
-            warn=lambda text: self.notify(NoticeGiven(text)),
+            warn=self._warn,
             approve=self._approve,
             download_progress=lambda done, total: self.notify(DownloadProgressed(done, total)),
         )
@@ -260,6 +300,10 @@ class SessionRunner:
                     await self._serve_session()
         finally:
             self._opened.set()
+
+    def _warn(self, text: str) -> None:
+        self._warned.add(text)
+        self.notify(NoticeGiven(text))
 
     async def _serve_session(self) -> None:
         wanted, self._wanted = self._wanted or _Wanted(), None
@@ -340,7 +384,7 @@ class SessionRunner:
         following = asyncio.create_task(self._follow(active.session))
         try:
             while not (self._closing or await self._found_other()):
-                if not self._waiting:
+                if not self._waiting or self.held:
                     await self._wait()
                     continue
                 prompt = self._waiting.popleft()
@@ -359,15 +403,14 @@ class SessionRunner:
 
     async def _run_prompt(self, active: ActiveSession, prompt: QueuedPrompt) -> None:
         self.notify(PromptStarted(prompt))
-        attachments = tuple(map(Path, prompt.attachments))
-        model = prompt.model or self.run_options.model
-        options = msgspec.structs.replace(self.run_options, attachments=attachments, model=model)
+        failed = True
         try:
-            async with self._lock, aclosing(active.stream(prompt.text, options)) as events:
-                async for event in events:
-                    if isinstance(event, RunResult):
-                        self.usage = add_usage(self.usage, event.usage)
-                    self.notify(event)
+            async with self._lock:
+                if active.runtime is not self.runtime:
+                    await active.move_to(self.runtime)
+                failed = not await (self._run_shell if prompt.is_command else self._stream)(
+                    active, prompt
+                )
         except asyncio.CancelledError:
             self.notify(PromptEnded(prompt, interrupted=True))
             self._end(prompt, completed=False)
@@ -377,7 +420,36 @@ class SessionRunner:
             self._end(prompt, completed=False)
         else:
             self.notify(PromptEnded(prompt))
-            self._end(prompt, completed=True)
+            self._end(prompt, completed=not failed)
+        finally:
+            self.held = failed and bool(self._waiting)
+            self._notify_queue()
+
+    async def _stream(self, active: ActiveSession, prompt: QueuedPrompt) -> bool:
+        """Whether it ended as it should."""
+        attachments = tuple(map(Path, prompt.attachments))
+        model = prompt.model or self.run_options.model
+        options = msgspec.structs.replace(self.run_options, attachments=attachments, model=model)
+        problem = ""
+        async with aclosing(active.stream(prompt.text, options)) as events:
+            async for event in events:
+                if isinstance(event, RunResult):
+                    self.usage = add_usage(self.usage, event.usage)
+                    problem = event.finished.problem
+                self.notify(event)
+        return not problem
+
+    async def _run_shell(self, active: ActiveSession, prompt: QueuedPrompt) -> bool:
+        """A command that fails is the user's to judge: what waits goes on."""
+        entry = await run_user_command(
+            active.session,
+            prompt.text,
+            active.runtime.folders.cwd,
+            lambda text: self.notify(ShellOutput(text)),
+        )
+        assert isinstance(entry.body, Message)
+        self.notify(ShellFinished(entry.body, entry.id))
+        return True
 
     def _end(self, prompt: QueuedPrompt, *, completed: bool) -> None:
         if (waiting := self._ends.pop(prompt.number, None)) is not None and not waiting.done():
@@ -398,13 +470,16 @@ class SessionRunner:
 
     async def _wait(self, *, for_prompts: bool = True) -> None:
         self._news.clear()
-        is_prompt = for_prompts and bool(self._waiting)
-        if not is_prompt and self._wanted is None and not self._closing:
+        idle = not for_prompts or not self._waiting or self.held
+        if idle and self._wanted is None and not self._closing:
             await self._news.wait()
 
     def _changed(self) -> None:
-        self.notify(QueueChanged(self.waiting))
+        self._notify_queue()
         self._news.set()
+
+    def _notify_queue(self) -> None:
+        self.notify(QueueChanged(self.waiting, self.held))
 
     def _drop_waiting(self) -> None:
         """Prompts that can be sent nowhere are given back by the notice."""
@@ -414,13 +489,13 @@ class SessionRunner:
         self._waiting.clear()
         self.notify(QueueChanged(()))
 
-    async def _approve(self, request: ApprovalRequest) -> bool:
+    async def _approve(self, request: ApprovalRequest) -> ApprovalAnswer:
         if self.approvals.covers(request):
-            return True
+            return ApprovalAnswer(allowed=True, lasts="session", shown=False)
         answer: asyncio.Future[ApprovalAnswer] = asyncio.get_running_loop().create_future()
         self.notify(ApprovalAsked(request, answer))
         given = await answer
         if given.allowed:
             for notice in self.approvals.keep(self.runtime.effective, request, given):
                 self.notify(NoticeGiven(notice, "info"))
-        return given.allowed
+        return given

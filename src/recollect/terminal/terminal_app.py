@@ -8,25 +8,44 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
+from textual import work
 from textual.app import App
+from textual.binding import Binding
+from textual.driver import Driver
+from textual.drivers.linux_driver import LinuxDriver
+from textual.events import AppBlur, AppFocus
 
+from recollect.display.stored_session import StoredSession
 from recollect.errors import RecollectError
 from recollect.terminal.chat_screen import ChatScreen
+from recollect.terminal.keys_screen import KeysScreen
+from recollect.terminal.notifications import Notifications
 from recollect.terminal.screen_commands import SCREEN_COMMANDS
 from recollect.terminal.session_runner import SessionRunner, StartOptions
-from recollect.terminal.terminal_events import TerminalEvent
+from recollect.terminal.terminal_driver import BoundedInputDriver, PasteTooLong
+from recollect.terminal.terminal_events import PromptEnded, SessionOpened, TerminalEvent
 from recollect.terminal.theme_choice import choose_theme
+from recollect.text import format_size
 
 
 class TerminalApp(App[int]):
     TITLE = "recollect"
     ENABLE_COMMAND_PALETTE = False
-    BINDINGS = [("ctrl+d", "leave", "Leave")]
+    BINDINGS = [
+        Binding("ctrl+d", "leave", "leave, if nothing is typed"),
+        Binding("f1", "show_keys", "all keys and commands"),
+    ]
 
     def __init__(self, options: StartOptions) -> None:
         super().__init__()
         self.runner = SessionRunner(options, self._told)
+        self.stored = StoredSession("recollect -r {}", options.store, persists=True)
+        self.notifications = Notifications(self, self.runner)
         self.chat = ChatScreen(self.runner, self.run_screen_command)
+
+    def get_driver_class(self) -> type[Driver]:
+        found = super().get_driver_class()
+        return BoundedInputDriver if found is LinuxDriver else found
 
     async def on_mount(self) -> None:
         await self.push_screen(self.chat)
@@ -41,6 +60,8 @@ class TerminalApp(App[int]):
         except RecollectError as error:
             self.exit(1, message=str(error))
             return
+        finally:
+            self.notifications.end()
         self.exit(0)
 
     async def run_screen_command(self, name: str, arguments: str) -> bool:
@@ -59,8 +80,51 @@ class TerminalApp(App[int]):
             await self.runner.opened()
             self.apply_theme()
 
+    @property
+    def unsent(self) -> str:
+        """What is typed and was not sent."""
+        return self.chat.prompt.input.unsent
+
     def _told(self, event: TerminalEvent) -> None:
+        if isinstance(event, SessionOpened | PromptEnded):
+            self._follow_session()
         self.chat.show_event(event)
+        self.notifications.add(event)
+
+    @work(exclusive=True, group="hint")
+    async def _follow_session(self) -> None:
+        """Know the command that comes back here: when the program has left, the store is closed."""
+        session = self.runner.session
+        if session is not None:
+            title = (await session.info()).title
+            self.notifications.show_title(title, busy=self.runner.busy)
+            await self.stored.follow(session.id, self.runner.runtime.store)
 
     def action_leave(self) -> None:
         self.runner.close()
+
+    async def action_quit(self) -> None:
+        self.action_leave()
+
+    def action_show_keys(self) -> None:
+        if not isinstance(self.screen, KeysScreen):
+            self.push_screen(KeysScreen())
+
+    def write_sequence(self, sequence: str) -> None:
+        """To the terminal itself, as it is."""
+        if self._driver is not None and self._running:
+            self._driver.write(sequence)
+
+    def on_paste_too_long(self, event: PasteTooLong) -> None:
+        size = format_size(event.size)
+        self.chat.prompt.hint.say(
+            f"a paste of {size} is too long; save it as a file and mention that with @"
+        )
+
+    def on_app_blur(self, event: AppBlur) -> None:
+        del event
+        self.notifications.focused = False
+
+    def on_app_focus(self, event: AppFocus) -> None:
+        del event
+        self.notifications.focused = True

@@ -7,8 +7,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from recollect.entries import Entry
-from recollect.runtime.permission_policy import ApprovalRequest
+from recollect.entries import Entry, Message
+from recollect.runtime.permission_policy import ApprovalAnswer, ApprovalRequest
 from recollect.runtime.prompt_run import RunEvent, SessionOrigin
 from recollect.runtime.session_claims import SessionHolder
 from recollect.session import Session
@@ -21,6 +21,7 @@ class QueuedPrompt(msgspec.Struct, frozen=True):
     attachments: tuple[str, ...] = ()  # paths
     number: int = 0  # which tells it from the others
     model: str = ""  # that answers this one alone
+    is_command: bool = False  # a command of the user's own, not a prompt
 
 
 class SessionOpened(msgspec.Struct, frozen=True):
@@ -72,9 +73,29 @@ class PromptEnded(msgspec.Struct, frozen=True):
 
 
 class QueueChanged(msgspec.Struct, frozen=True):
-    """The prompts that wait."""
+    """The prompts that wait; held back, if what ran before them did not end well."""
 
     waiting: tuple[QueuedPrompt, ...]
+    held: bool = False
+
+
+class ShellOutput(msgspec.Struct, frozen=True):
+    """What a command of the user's own has just written."""
+
+    text: str
+
+
+class ShellFinished(msgspec.Struct, frozen=True):
+    """The command and its output, as they are stored for the model."""
+
+    message: Message
+    entry: str
+
+
+class ModeChanged(msgspec.Struct, frozen=True):
+    """Another permission mode holds from the next call on."""
+
+    mode: str
 
 
 class ApprovalAsked(msgspec.Struct, frozen=True):
@@ -82,14 +103,6 @@ class ApprovalAsked(msgspec.Struct, frozen=True):
 
     request: ApprovalRequest
     answer: asyncio.Future[ApprovalAnswer]
-
-
-class ApprovalAnswer(msgspec.Struct, frozen=True):
-    """What the user decided, and for how long it holds."""
-
-    allowed: bool
-    lasts: Literal["once", "session", "always"] = "once"
-    reason: str = ""  # of a no, for the model
 
 
 class NoticeGiven(msgspec.Struct, frozen=True):
@@ -116,6 +129,9 @@ TerminalEvent: TypeAlias = (
     | PromptStarted
     | PromptEnded
     | QueueChanged
+    | ShellOutput
+    | ShellFinished
+    | ModeChanged
     | ApprovalAsked
     | NoticeGiven
     | DownloadProgressed

@@ -118,7 +118,7 @@ class TranscriptView(ScrollView, can_focus=True):
             self._heights[position] = len(lines)
             self.call_later(self._replace, position)
         offset = y - first
-        return lines[offset] if offset < len(lines) else Strip([Segment("")])
+        return lines[offset] if 0 <= offset < len(lines) else Strip([Segment("")])
 
     def _replace(self, position: int) -> None:
         """A block turned out to have another height: what is in sight stays where it is."""

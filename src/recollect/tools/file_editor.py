@@ -87,6 +87,35 @@ async def edit_file(
     return f"Replaced {times} in {quote(path)}{ignored}:\n{diff}"
 
 
+async def preview_write(file_path: str, content: str, context: ToolContext) -> str:
+    """The change that `write_file` would make, as a unified diff; nothing is written."""
+    before, path = await asyncio.to_thread(_read_before, context, context.locate(file_path))
+    old, data = await asyncio.to_thread(_prepare_content, content, before or b"", path)
+    shown = DecodedText("", TextFormat()) if old is None else old
+    return await asyncio.to_thread(_diff, shown, data, path)
+
+
+async def preview_edit(
+    file_path: str,
+    old_string: str,
+    new_string: str,
+    expected_replacements: int,
+    context: ToolContext,
+) -> str:
+    """The change that `replace` would make, as a unified diff; nothing is written."""
+    before, path = await asyncio.to_thread(_read_before, context, context.locate(file_path))
+    if before is None and not old_string:
+        return await preview_write(file_path, new_string, context)
+    if before is None:
+        raise ToolFailed(f"{quote(path)} does not exist")
+    old = await asyncio.to_thread(_decode_to_edit, before, path)
+    plan = await asyncio.to_thread(
+        plan_edit, old.text, old_string, new_string, expected_replacements, quote(path)
+    )
+    data = await asyncio.to_thread(_encode_edits, old, plan, new_string, path)
+    return await asyncio.to_thread(_diff, old, data, path)
+
+
 def _read_before(context: ToolContext, path: str) -> tuple[bytes | None, Path]:
     """The content now (None: no file) and the real path; never through a link."""
     roots = context.roots

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from shlex import quote
 
-from recollect.cli.console import print_note
-from recollect.errors import RecollectError, StoreReplaced
 from recollect.store.contract import Store
 from recollect.store.store_address import StoreAddress, hide_password
 
@@ -20,20 +18,16 @@ class StoredSession:
 
     async def follow(self, session: str, store: Store) -> None:
         if session != self.id:
-            self.id = session
+            self.id = self._short = session  # which works too, if nobody waits for the short one
             self._short = (await store.short_session_ids([session]))[session]
 
     def resume_hint(self) -> str:
         """The command that continues it; empty if nothing is stored."""
+        command = self.resume_command()
+        return f"`{command}` continues" if command else ""
+
+    def resume_command(self) -> str:
         if not self.id or not self._persists:
             return ""
         store = f" --store {quote(hide_password(self._file))}" if self._file is not None else ""
-        return f"`{self._command.format(self._short + store)}` continues"
-
-
-def print_stored(session: StoredSession, error: RecollectError) -> None:
-    """After a failure: that nothing is lost, and how to go on."""
-    if isinstance(error, StoreReplaced):
-        return  # it says itself where everything is, and nothing can be continued before
-    if hint := session.resume_hint():
-        print_note(f"everything so far is stored · {hint}")
+        return self._command.format(self._short + store)
