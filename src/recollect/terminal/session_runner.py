@@ -25,7 +25,6 @@ from recollect.runtime.permission_policy import ApprovalAnswer, ApprovalRequest
 from recollect.runtime.prompt_run import ActiveSession, RunOptions, RunResult, SessionOrigin
 from recollect.runtime.prompt_size import check_prompt_size
 from recollect.runtime.runtime import Door, Overrides, Runtime, open_runtime
-from recollect.runtime.user_command import run_user_command
 from recollect.session import Session
 from recollect.terminal.session_approvals import SessionApprovals
 from recollect.terminal.terminal_events import (
@@ -309,6 +308,9 @@ class SessionRunner:
 
     async def _run_shell(self, active: ActiveSession, prompt: QueuedPrompt) -> bool:
         """A command that fails is the user's to judge: what waits goes on."""
+        # late: few sessions run one, and the first screen shall not wait for it
+        from recollect.runtime.user_command import run_user_command
+
         entry = await run_user_command(
             active.session,
             prompt.text,
