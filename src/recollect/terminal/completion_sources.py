@@ -92,7 +92,7 @@ class _PathSource:
         if self._reading is not None and (changed or not self._paths):
             await asyncio.shield(self._reading)
         before = self._matches
-        found = await asyncio.to_thread(
+        found: PathMatches | None = await asyncio.to_thread(
             _path_index().match_paths, self._paths, query, stop, limit=MOST, before=before
         )
         if found is None:
