@@ -16,7 +16,6 @@ from recollect.redaction import redact
 from recollect.runtime.permission_policy import SHELL_TOOL, ApprovalRequest
 from recollect.runtime.prompt_run import ActiveSession
 from recollect.toolkinds import parse_arguments
-from recollect.tools import file_editor
 from recollect.tools.tool import ToolContext, ToolFailed
 
 
@@ -61,6 +60,9 @@ async def preview_approval(active: ActiveSession, request: ApprovalRequest) -> A
 
 async def _diff(tool: str, given: Mapping[str, object], context: ToolContext) -> str:
     """The change that a call would make; empty if it is no call of a tool that changes a file."""
+    # late: what carries out a tool is loaded by its first call
+    from recollect.tools import file_editor
+
     path = given.get("file_path")
     if not isinstance(path, str):
         return ""

@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator
 
 from recollect.entries import Entry, Message, Text
 from recollect.errors import RecollectError
-from recollect.runtime.user_command import RAN
 from recollect.store.contract import Project, SessionInfo, Store
 from recollect.transcripts.subagent_links import PARENT, read_link
 
+RAN = "I ran this command myself:\n$ "  # how a message begins that a command of the user made
 SESSIONS, ENTRIES = 20, 200  # that are read at once
 LONGEST = 100_000  # characters of a prompt that is offered again
 

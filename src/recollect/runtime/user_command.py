@@ -18,13 +18,13 @@ from recollect.execution.command_output import OutputCapture, OutputRelay
 from recollect.execution.command_plan import CommandPlan, CommandReport
 from recollect.execution.output_recorder import OutputRecorder
 from recollect.execution.process import prepare_start, run_process
+from recollect.runtime.project_prompts import RAN
 from recollect.session import Session
 from recollect.settings import data_directory
 from recollect.store.ids import new_id
 from recollect.store.output_notes import OutputLog
 
 USER_SHELL = "user_shell"  # in the place of a tool's name, in the notes with its output
-RAN = "I ran this command myself:\n$ "
 MAX_SECONDS = 86_400.0
 MAX_LINE = 100_000  # bytes; the system takes 131,071 in one word
 

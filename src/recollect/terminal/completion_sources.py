@@ -11,7 +11,8 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from threading import Event
-from typing import TypeAlias
+from types import ModuleType
+from typing import TYPE_CHECKING, TypeAlias
 
 from recollect.display.display_text import one_line
 from recollect.models.resolve import known_models
@@ -25,7 +26,9 @@ from recollect.terminal.prompt_completion import (
 )
 from recollect.terminal.session_runner import SessionRunner
 from recollect.terminal.slash_commands import COMMANDS, SlashCommand
-from recollect.tools.path_index import IndexedPath, PathMatches, match_paths, read_paths
+
+if TYPE_CHECKING:
+    from recollect.tools.path_index import IndexedPath, PathMatches
 
 FRESH_SECONDS = 10.0  # how long a reading of the folders is believed
 MAX_SESSIONS = 50
@@ -89,8 +92,8 @@ class _PathSource:
         if self._reading is not None and (changed or not self._paths):
             await asyncio.shield(self._reading)
         before = self._matches
-        found = await asyncio.to_thread(
-            match_paths, self._paths, query, stop, limit=MOST, before=before
+        found: PathMatches | None = await asyncio.to_thread(
+            _path_index().match_paths, self._paths, query, stop, limit=MOST, before=before
         )
         if found is None:
             return ()
@@ -110,13 +113,20 @@ class _PathSource:
 
     async def _read(self, roots: tuple[Path, ...]) -> None:
         try:
-            self.use(roots, await asyncio.to_thread(read_paths, roots, self._closing))
+            self.use(roots, await asyncio.to_thread(_path_index().read_paths, roots, self._closing))
         finally:
             self._read_at, self._reading = time.monotonic(), None
 
     def close(self) -> None:
         self._closing.set()
         self._stop.set()
+
+
+def _path_index() -> ModuleType:
+    # late: walking folders is a tool's work, and loaded by its first use
+    from recollect.tools import path_index
+
+    return path_index
 
 
 async def _words(*words: str) -> list[tuple[str, str]]:

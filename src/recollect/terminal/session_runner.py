@@ -32,7 +32,6 @@ from recollect.runtime.session_claims import (
     find_holder,
 )
 from recollect.runtime.session_model import model_choice
-from recollect.runtime.user_command import run_user_command
 from recollect.session import Session
 from recollect.terminal.session_approvals import SessionApprovals
 from recollect.terminal.shown_proposals import ShownProposals
@@ -441,6 +440,9 @@ class SessionRunner:
 
     async def _run_shell(self, active: ActiveSession, prompt: QueuedPrompt) -> bool:
         """A command that fails is the user's to judge: what waits goes on."""
+        # late: few sessions run one, and the first screen shall not wait for it
+        from recollect.runtime.user_command import run_user_command
+
         entry = await run_user_command(
             active.session,
             prompt.text,
