@@ -26,6 +26,7 @@ from recollect.agent.prepared_request import PreparedRequest
 from recollect.codecs.encoder import EncodedRequest
 from recollect.codecs.wire_protocol import Declaration, RequestOptions
 from recollect.compaction.budget import Budget, calibrate_budget
+from recollect.compaction.compaction_range import CompactionRange
 from recollect.compaction.proposal import OnRound, Proposal, ignore_round
 from recollect.entries import Message
 from recollect.errors import BadSettings, RecollectError
@@ -279,10 +280,11 @@ class Runtime:
         use_model: bool = True,
         preview: bool = False,
         on_round: OnRound = ignore_round,
+        part: CompactionRange | None = None,
     ) -> Proposal:
-        """Compact a session by the user's wish. The model writes the snapshot where it can be
-        called; otherwise, and without `use_model`, code does. A preview stores nothing and runs no
-        hooks."""
+        """Compact a session, or a part of it, by the user's wish. The model writes the snapshot
+        where it can be called; otherwise, and without `use_model`, code does. A preview stores
+        nothing and runs no hooks."""
         async with self._open_resolved(model, start=use_model) as called:
             await session.count_for(called.name)
             hooks = None if preview else build_hooks(self.effective, warn=self.door.warn)
@@ -295,8 +297,10 @@ class Runtime:
             budget = self.message_budget(model, session)
             if target is not None:
                 budget = budget.with_target(target)
+            elif part is not None:  # the user chose what stays: whatever is smaller will do
+                budget = budget.allowing(session.view().tokens)
             session = session.scratch() if preview else session
-            return await fitter.compact(session, budget, "manual", instructions, on_round)
+            return await fitter.compact(session, budget, "manual", instructions, on_round, part)
 
     def _open_resolved(self, model: ResolvedModel, *, start: bool) -> HttpModel:
         """A model that was resolved; if it runs in a server of ours, one that does `start`, where
