@@ -6,6 +6,7 @@ Every door makes a proposal here and says the same of it. A preview stores nothi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from recollect.compaction.compaction_range import CompactionRange
@@ -15,6 +16,7 @@ from recollect.display.short_ids import find_entry, shorten_entry_id, shorten_se
 from recollect.entries import Entry
 from recollect.models.resolve import ResolvedModel
 from recollect.runtime.model_choice import next_model
+from recollect.runtime.prepare_apart import propose_apart
 from recollect.runtime.runtime import Runtime, writes_snapshots
 from recollect.session import Session
 from recollect.store.contract import SessionInfo
@@ -90,13 +92,13 @@ async def run_compaction(
     session, info, model, by_model, part = start
     view, store = session.view(), runtime.store
     budget = runtime.message_budget(model, session)
-    proposal = await runtime.compact(
+    make = partial(propose_apart, runtime) if wish.preview else runtime.compact
+    proposal = await make(
         session,
         model,
         target=wish.target,
         instructions=wish.instructions,
         use_model=by_model,
-        preview=wish.preview,
         on_round=on_round,
         part=part,
     )

@@ -135,6 +135,12 @@ class Runtime:
         other.door = door
         return other
 
+    def for_thread(self, warn: Callable[[str], None]) -> Runtime:
+        """The same runtime for previews on another event loop."""
+        other = self.for_door(msgspec.structs.replace(self.door, warn=warn, approve=None))
+        other._memory, other._connections = {}, IdleConnections()
+        return other
+
     def reconfigured(self, overrides: Overrides) -> Runtime:
         """The same folder and store, with the settings as they are now and other overrides."""
         other = build_runtime(self.store, self.folders.cwd, self.door, overrides)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
+from recollect.terminal import context_commands
 from recollect.terminal.session_runner import SessionRunner
 from recollect.terminal.slash_commands import COMMANDS, find_command
 
@@ -29,7 +30,18 @@ async def _quit(runner: SessionRunner, arguments: str) -> str:
     return ""
 
 
-TEXT_COMMANDS: dict[str, TextCommand] = {"help": _help, "new": _new, "quit": _quit}
+TEXT_COMMANDS: dict[str, TextCommand] = {
+    "help": _help,
+    "new": _new,
+    "quit": _quit,
+    "context": context_commands.show_context,
+    "compact": context_commands.compact_session,
+    "pin": context_commands.pin_entry,
+    "drop": context_commands.drop_entry,
+    "restore": context_commands.restore_entry,
+    "recall": context_commands.recall_entry,
+    "search": context_commands.search_entries,
+}
 
 
 async def run_command(runner: SessionRunner, name: str, arguments: str) -> str:
