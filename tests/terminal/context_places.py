@@ -34,12 +34,17 @@ async def store(bodies: list[Body], title: str = "Modules") -> tuple[str, tuple[
 
 
 def opened(
-    terminal: TerminalPlace, session: str, *script: object, size: tuple[int, int] = (80, 24)
+    terminal: TerminalPlace,
+    session: str,
+    *script: object,
+    size: tuple[int, int] = (80, 24),
+    settings: str = "",
 ) -> AbstractAsyncContextManager[DrivenTerminal]:
     return terminal.open(
         script,  # type: ignore[arg-type]
         options=StartOptions(session=session),
         size=size,
+        settings=settings,
     )
 
 

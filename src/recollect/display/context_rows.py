@@ -201,14 +201,13 @@ def describe_next(report: ContextReport) -> str:
     parts = []
     if request.added:
         added = sum(item.tokens for item in request.added)
-        parts.append(f"adds {added:,} tokens")
+        parts.append(f"adds {added:,}")
     for rule, total in request.planned.items():
         parts.append(f"leaves out {total.tokens:,} by {one_line(rule)}")
     if request.compacted:
         parts.append("compacts")
-    if not parts:
-        return f"the next request: {request.tokens:,} tokens, nothing left out before it"
-    return f"the next request {', '.join(parts)}: {request.tokens:,} tokens"
+    does = ", ".join(parts) or "nothing is left out before it"
+    return f"the next request: {request.tokens:,} tokens; {does}"
 
 
 def describe_basis(report: ContextReport) -> tuple[str, str]:

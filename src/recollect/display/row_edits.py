@@ -87,6 +87,7 @@ def _forecast_replaced(report: ContextReport, edit: RowEdit, *, expired: bool) -
     return EditForecast(-added, behind, 0, free)
 
 
+_EXPIRED = f"{EXPIRED}, so that costs nothing"
 _VERBS = {"drop": "dropping", "restore": "restoring", "pin": "pinning"}
 
 
@@ -99,7 +100,7 @@ def describe_forecast(edit: RowEdit, found: EditForecast) -> str:
         return f"{verb} changes nothing in the next request{kept}"
     gain = f"saves {found.saved:,}" if found.saved >= 0 else f"adds {-found.saved:,}"
     if found.free:
-        return f"{verb} {gain} tokens; no cache is lost: {found.free}"
+        return f"{verb} {gain} tokens; {found.free if found.free == FREE else _EXPIRED}"
     cost = f"breaks the cache {found.behind:,} tokens before the end"
     pays = f": pays off after {found.requests:,} requests" if found.saved > 0 else ""
     return f"{verb} {gain} tokens; {cost}{pays}"

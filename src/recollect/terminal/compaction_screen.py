@@ -40,17 +40,21 @@ from recollect.terminal.prompt_choice import PromptChoice
 from recollect.terminal.session_runner import SessionRunner
 from recollect.terminal.terminal_events import NoticeGiven
 
-KEYS = "a apply  e edit  i instructions  r keep from  b begin at  u undo last  Esc leave"
+KEYS = "a apply  e edit  i instructions  r keep from  b begin at  u undo  Esc leave"
 EDITING = "Ctrl+S apply  Esc stop editing"
 WORKING = "Esc stop"
+SMALL = 9  # lines of a terminal in which the text has precedence
 
 
 class CompactionScreen(Screen[None]):
     DEFAULT_CSS = """
+    CompactionScreen { overflow: hidden; }
+    CompactionScreen.small #keys { display: none; }
     CompactionScreen #header { height: auto; padding: 0 1; }
     CompactionScreen #said { height: auto; max-height: 3; padding: 0 1; color: $text-accent; }
     CompactionScreen #keys { height: auto; max-height: 2; padding: 0 1; color: $text-muted; }
     CompactionScreen TextArea { height: 1fr; min-height: 1; border: none; padding: 0 1; }
+    CompactionScreen TextArea:focus { border: none; }
     CompactionScreen #instructions { height: 1; border: none; display: none; }
     CompactionScreen #instructions.open { display: block; }
     """
@@ -152,6 +156,7 @@ class CompactionScreen(Screen[None]):
 
     def on_resize(self, event: Resize) -> None:
         del event
+        self.set_class(self.size.height < SMALL, "small")
         self._show_summary()
 
     # --- what the user does ----------------------------------------------------------------------

@@ -41,14 +41,16 @@ from recollect.terminal.session_runner import SessionRunner
 from recollect.terminal.text_screen import TextScreen
 
 FOLLOW_SECONDS = 0.3
-KEYS = (
-    "Space drop/restore  p pin  Enter text  d diff  e request  u undo  / filter  s sort  Esc close"
-)
+KEYS = "Space drop/restore  p pin  ⏎ text  d diff  e request  u undo  / find  s sort"
+SMALL = 9  # lines of a terminal in which the list has precedence
 LOADING = "reading the context …"
 
 
 class ContextScreen(Screen[None]):
     DEFAULT_CSS = """
+    ContextScreen { overflow: hidden; }
+    ContextScreen.small #keys { display: none; }
+    ContextScreen.small #forecast { max-height: 1; }
     ContextScreen #header { height: auto; padding: 0 1; }
     ContextScreen #forecast { height: auto; max-height: 2; padding: 0 1; color: $text-accent; }
     ContextScreen #keys { height: auto; max-height: 2; padding: 0 1; color: $text-muted; }
@@ -148,6 +150,7 @@ class ContextScreen(Screen[None]):
 
     def on_resize(self, event: Resize) -> None:
         del event
+        self.set_class(self.size.height < SMALL, "small")
         self._show_header()
 
     async def _arrange(self) -> None:

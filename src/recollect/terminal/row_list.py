@@ -18,8 +18,6 @@ from textual.message import Message as TextualMessage
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from recollect.display.display_text import pad, truncate
-
 _CURSOR = Style(reverse=True)
 
 
@@ -29,7 +27,10 @@ def no_line(_row: int, _width: int) -> RichText:
 
 class RowList(ScrollView, can_focus=True):
     DEFAULT_CSS = """
-    RowList { height: 1fr; min-height: 1; padding: 0 1; scrollbar-size-vertical: 1; }
+    RowList {
+        height: 1fr; min-height: 1; padding: 0 1; overflow-x: hidden; overflow-y: auto;
+        scrollbar-size-vertical: 1;
+    }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         ("up", "move(-1)", "Up"),
@@ -62,7 +63,7 @@ class RowList(ScrollView, can_focus=True):
     def show(self, count: int, cursor: int | None = None) -> None:
         """Other rows; the cursor stays where it is, or goes where it is told."""
         self.count = count
-        self.virtual_size = Size(self.size.width, count)
+        self.virtual_size = Size(1, count)
         self.move_to(self.cursor if cursor is None else cursor)
         self.refresh()
 
@@ -81,14 +82,12 @@ class RowList(ScrollView, can_focus=True):
         text = self.draw(row, width)
         if text.cell_len > width:
             text.truncate(width, overflow="ellipsis")
-        segments = [
-            Segment(one.text, one.style)
-            for one in text.render(self.app.console)
-            if one.text != "\n"
-        ]
+        if row == self.cursor:  # one colour: reversed, others would be hard to read
+            text = RichText(text.plain, no_wrap=True)
+        drawn = text.render(self.app.console)
+        segments = [Segment(one.text, one.style) for one in drawn if one.text != "\n"]
         strip = Strip(segments).crop_extend(0, width, Style()).apply_style(self.rich_style)
-        focused = row == self.cursor
-        return strip.apply_style(_CURSOR) if focused else strip
+        return strip.apply_style(_CURSOR) if row == self.cursor else strip
 
     # --- keys ------------------------------------------------------------------------------------
 
@@ -116,14 +115,5 @@ class RowList(ScrollView, can_focus=True):
 
     def on_resize(self, event: Resize) -> None:
         del event
-        self.virtual_size = Size(self.size.width, self.count)
+        self.virtual_size = Size(1, self.count)
         self.move_to(self.cursor)
-
-
-def fit_line(parts: list[tuple[str, int, bool]], rest: str, width: int) -> str:
-    """Columns of fixed width, to the right where the last value is true, and a text that gets what
-    is left."""
-    cells = [pad(truncate(text, size), size, right=right) for text, size, right in parts]
-    head = " ".join(cells)
-    left = width - len(head) - 1
-    return f"{head} {truncate(rest, left)}" if left > 3 else truncate(head, width)

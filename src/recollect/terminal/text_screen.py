@@ -85,7 +85,7 @@ class FoldedText:
 
 
 class TextView(ScrollView, can_focus=True):
-    DEFAULT_CSS = "TextView { height: 1fr; min-height: 1; padding: 0 1; }"
+    DEFAULT_CSS = "TextView { height: 1fr; min-height: 1; padding: 0 1; overflow-x: hidden; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         ("up", "scroll_up", "Up"),
         ("down", "scroll_down", "Down"),
@@ -108,7 +108,7 @@ class TextView(ScrollView, can_focus=True):
 
     def _fold(self) -> None:
         self.folded = FoldedText(self.text, self.scrollable_content_region.width or 80)
-        self.virtual_size = Size(self.folded.width, self.folded.height)
+        self.virtual_size = Size(1, self.folded.height)
         self.refresh()
 
     def on_resize(self, event: Resize) -> None:
