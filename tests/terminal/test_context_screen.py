@@ -149,8 +149,12 @@ def test_a_message_in_a_compaction_comes_back_and_the_whole_too(terminal: Termin
 def test_the_difference_names_what_breaks_the_cache(terminal: TerminalPlace) -> None:
     async def use() -> None:
         async with terminal.open(["first answer", "second answer"]) as driven:
-            await driven.say("a first question " + "with words " * 30)
-            await driven.say("a second question")
+            for number, words in enumerate(("a first question " + "with words " * 30, "more")):
+                driven.app.runner.send(words)
+                await driven.wait(
+                    lambda number=number: len(driven.server.requests) > number, "a request"
+                )
+                await driven.wait_idle()
             shown = await open_context(driven)
             await driven.press("d")
             await driven.wait(lambda: isinstance(driven.app.screen, TextScreen))

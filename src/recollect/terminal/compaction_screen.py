@@ -174,6 +174,7 @@ class CompactionScreen(Screen[None]):
         if outcome is None or not outcome.proposal.succeeded:
             self._say("there is nothing to apply")
             return
+        self.workers.cancel_group(self, "count")  # it would say something else in a moment
         proposal, text = outcome.proposal, self.text
         try:
             applied = await self.runner.edit(

@@ -79,6 +79,7 @@ class ContextScreen(Screen[None]):
         self._most = 1  # tokens of the largest row
         self._head: object = None  # of what is shown
         self._undo: list[tuple[Body, ...]] = []  # what undoes each edit made here
+        self._notice = ("", "")  # the row, and what is said of it until another one is looked at
 
     def compose(self) -> ComposeResult:
         yield Static(LOADING, id="header", markup=False)
@@ -175,9 +176,10 @@ class ContextScreen(Screen[None]):
     @work(exclusive=True, group="forecast")
     async def _forecast(self) -> None:
         row, report = self.current, self.report
-        if row is None or report is None:
-            self._say("")
+        if row is None or report is None or self._notice[0] == row.key:
+            self._say(self._notice[1])
             return
+        self._notice = ("", "")
         parts = [row.reason]
         try:
             edit = toggle_row(row)
@@ -187,6 +189,11 @@ class ContextScreen(Screen[None]):
         except RecollectError as error:
             parts.append(str(error))
         self._say("; ".join(filter(None, parts)))
+
+    def _notify(self, text: str) -> None:
+        """Say it until another row is looked at, or an edit is made."""
+        self._notice = (self.current.key if self.current is not None else "", text)
+        self._say(text)
 
     def _say(self, text: str) -> None:
         width = max(10, 2 * (self.size.width - 2))
@@ -216,7 +223,7 @@ class ContextScreen(Screen[None]):
     @work(exclusive=True, group="edit")
     async def action_undo(self) -> None:
         if not self._undo:
-            self._say("nothing was changed here that could be undone")
+            self._notify("nothing was changed here that could be undone")
             return
         bodies = self._undo[-1]
         if await self._change(lambda session: session.append(*bodies)):
@@ -226,10 +233,11 @@ class ContextScreen(Screen[None]):
         """Whether it was done; if not, the footer says why."""
         try:
             await self.runner.edit(work, "change the context")
-            await self.load().wait()
         except RecollectError as error:
-            self._say(str(error))
+            self._notify(str(error))
             return False
+        self._notice = ("", "")
+        self.load()
         return True
 
     # --- other keys ------------------------------------------------------------------------------
@@ -249,7 +257,7 @@ class ContextScreen(Screen[None]):
         try:
             text = await difference_text(self.runner.runtime, self.report)
         except RecollectError as error:
-            self._say(str(error))
+            self._notify(str(error))
             return
         self.app.push_screen(TextScreen("since the previous request", text))
 
