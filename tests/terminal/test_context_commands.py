@@ -14,7 +14,7 @@ from recollect.terminal.command_table import run_command
 from recollect.terminal.search_screen import SearchScreen
 from recollect.terminal.session_runner import SessionRunner, StartOptions
 from recollect.terminal.terminal_events import TerminalEvent
-from recollect.terminal.text_screen import FoldedText, TextScreen
+from recollect.terminal.text_screen import PagedText, TextScreen
 from recollect.testing import user
 from tests.terminal.context_places import command, exchange, opened, store
 from tests.terminal.pilot import TerminalPlace
@@ -148,7 +148,7 @@ def test_the_pager_searches_copies_and_shows_what_was_found(terminal: TerminalPl
 
 
 def test_a_line_of_any_length_is_folded_and_found() -> None:
-    folded = FoldedText("a" * 1_000_000 + "needle\n" + "宽" * 10_000 + "\n\ttab", 80)
+    folded = PagedText("a" * 1_000_000 + "needle\n" + "宽" * 10_000 + "\n\ttab", 80)
     assert folded.height == 12_501 + 250 + 1
     assert folded.row(0) == "a" * 80
     row = folded.find("needle", 0)

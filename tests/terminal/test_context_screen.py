@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from functools import partial
 
 from recollect.entries import Body, Elide, Elided
 from recollect.runtime.request_replay import encode_next
@@ -43,6 +44,18 @@ async def go_to(driven: DrivenTerminal, entry: str) -> None:
     at = [row.entry.id if row.entry else "" for row in shown.arranged].index(entry)
     shown.query_one(RowList).move_to(at)
     await driven.wait(lambda: shown.current is not None and shown.current.key.startswith(entry))
+
+
+def has_requests(driven: DrivenTerminal, count: int) -> bool:
+    return len(driven.server.requests) >= count
+
+
+def has_tokens(driven: DrivenTerminal, wanted: int) -> bool:
+    return tokens(driven) == wanted
+
+
+def is_another(request: ExactRequestScreen, before: bytes) -> bool:
+    return request.body != before
 
 
 def talk(count: int = 3) -> list[Body]:
@@ -151,9 +164,7 @@ def test_the_difference_names_what_breaks_the_cache(terminal: TerminalPlace) -> 
         async with terminal.open(["first answer", "second answer"]) as driven:
             for number, words in enumerate(("a first question " + "with words " * 30, "more")):
                 driven.app.runner.send(words)
-                await driven.wait(
-                    lambda number=number: len(driven.server.requests) > number, "a request"
-                )
+                await driven.wait(partial(has_requests, driven, number + 1), "a request")
                 await driven.wait_idle()
             shown = await open_context(driven)
             await driven.press("d")
@@ -193,7 +204,7 @@ def test_the_exact_request_is_what_encode_prints(terminal: TerminalPlace) -> Non
             for key, wire in (("g", "gemini"), ("a", "anthropic"), ("o", "openai")):
                 before = request.body
                 await driven.press(key)
-                await driven.wait(lambda before=before: request.body != before, wire)
+                await driven.wait(partial(is_another, request, before), wire)
                 to = None if wire == "openai" else wire
                 wanted = await encode_next(runtime, report.session, to)  # type: ignore[arg-type]
                 assert request.body == wanted
@@ -263,5 +274,28 @@ def test_ten_thousand_entries_open_quickly(terminal: TerminalPlace) -> None:
             await driven.press("home", "pagedown", "end")
             assert shown.query_one(RowList).cursor == len(shown.arranged) - 1
             await driven.wait(lambda: shown.report is not None and shown.report.next)
+
+    asyncio.run(use())
+
+
+def test_many_edits_are_undone_one_by_one_and_the_totals_follow(terminal: TerminalPlace) -> None:
+    async def use() -> None:
+        session, entries = await store(talk())
+        async with opened(terminal, session) as driven:
+            shown = await open_context(driven)
+            totals = [tokens(driven)]
+            for number in (2, 6, 10):
+                await go_to(driven, entries[number].id)
+                await driven.press("space")
+                await driven.wait(lambda: tokens(driven) < totals[-1], "a drop")
+                totals.append(tokens(driven))
+            for wanted in reversed(totals[:-1]):
+                await driven.press("u")
+                await driven.wait(partial(has_tokens, driven, wanted), "an undo")
+            await driven.press("u")
+            await driven.wait_shown("nothing was changed here")
+            report = shown.report
+            assert report is not None
+            assert report.view.tokens == totals[0]
 
     asyncio.run(use())

@@ -12,7 +12,7 @@ from recollect.store.contract import Project, SearchHit, SearchQuery, SessionInf
 MAX_HITS = 50
 
 
-class FoundEntry(NamedTuple):
+class SearchRow(NamedTuple):
     hit: SearchHit
     short: str  # the entry's id
     passage: str
@@ -30,9 +30,9 @@ class FoundEntry(NamedTuple):
 
 async def find_entries(
     store: Store, words: str, *, session: str | None = None, project: str | Project | None = None
-) -> tuple[FoundEntry, ...]:
+) -> tuple[SearchRow, ...]:
     """The best first; in a session, or in a project's."""
     query = SearchQuery(words=words, session=session, project=project, limit=MAX_HITS)
     found = await store.rank(query)
     short = await store.short_entry_ids(hit.entry.id for hit in found.hits)
-    return tuple(FoundEntry(hit, short[hit.entry.id], one_line(hit.snippet)) for hit in found.hits)
+    return tuple(SearchRow(hit, short[hit.entry.id], one_line(hit.snippet)) for hit in found.hits)

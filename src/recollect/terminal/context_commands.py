@@ -26,7 +26,7 @@ from recollect.display.display_text import (
     sanitize,
     truncate,
 )
-from recollect.display.found_entries import FoundEntry, find_entries
+from recollect.display.found_entries import SearchRow, find_entries
 from recollect.display.short_ids import find_entry
 from recollect.entries import Elide, Entry, Pin, Restore
 from recollect.errors import BadInput, RecollectError
@@ -153,7 +153,7 @@ async def search_entries(runner: SessionRunner, arguments: str) -> str:
     return "\n".join(line for one in found for line in _hit_lines(one))
 
 
-async def search(runner: SessionRunner, arguments: str) -> tuple[FoundEntry, ...]:
+async def search(runner: SessionRunner, arguments: str) -> tuple[SearchRow, ...]:
     """In this session, or with `--all` in every session of the project."""
     words, everywhere = parse_search(arguments)
     runtime = await runner.opened()
@@ -177,7 +177,7 @@ def nothing_found(arguments: str) -> str:
     return f"nothing found for {truncate(one_line(words), 80)!r} {where}"
 
 
-def _hit_lines(found: FoundEntry) -> Iterator[str]:
+def _hit_lines(found: SearchRow) -> Iterator[str]:
     yield f"{found.short}  {found.about}"
     yield f"    {truncate(found.passage, WIDTH - 4)}"
 

@@ -41,6 +41,7 @@ from recollect.terminal.session_runner import SessionRunner
 from recollect.terminal.text_screen import TextScreen
 
 FOLLOW_SECONDS = 0.3
+GLANCE_SECONDS = 0.05  # for which a row is looked at before its cost is worked out
 KEYS = "Space drop/restore  p pin  ⏎ text  d diff  e request  u undo  / find  s sort"
 SMALL = 9  # lines of a terminal in which the list has precedence
 LOADING = "reading the context …"
@@ -180,6 +181,7 @@ class ContextScreen(Screen[None]):
             self._say(self._notice[1])
             return
         self._notice = ("", "")
+        await asyncio.sleep(GLANCE_SECONDS)
         parts = [row.reason]
         try:
             edit = toggle_row(row)

@@ -15,7 +15,7 @@ from textual.widgets import Static
 from recollect.display.display_text import one_line, truncate
 from recollect.display.entry_summary import describe_edit
 from recollect.display.entry_text import message_text
-from recollect.display.found_entries import FoundEntry
+from recollect.display.found_entries import SearchRow
 from recollect.entries import Message
 from recollect.errors import RecollectError
 from recollect.terminal.row_list import RowList
@@ -38,7 +38,7 @@ class SearchScreen(Screen[None]):
         ("o", "open", "Open the session"),
     ]
 
-    def __init__(self, runner: SessionRunner, words: str, found: tuple[FoundEntry, ...]) -> None:
+    def __init__(self, runner: SessionRunner, words: str, found: tuple[SearchRow, ...]) -> None:
         super().__init__()
         self.runner, self.words, self.found = runner, words, found
 
@@ -59,7 +59,7 @@ class SearchScreen(Screen[None]):
         return text.append(truncate(found.passage, max(4, width - text.cell_len)), Style())
 
     @property
-    def current(self) -> FoundEntry:
+    def current(self) -> SearchRow:
         return self.found[self.query_one(RowList).cursor]
 
     @on(RowList.Moved)

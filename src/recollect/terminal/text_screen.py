@@ -29,7 +29,7 @@ MEASURED = 4_000  # characters: longer lines are folded by their number, not by 
 _FOUND = Style(reverse=True)
 
 
-class FoldedText:
+class PagedText:
     """A text in rows of a given width."""
 
     def __init__(self, text: str, width: int) -> None:
@@ -99,7 +99,7 @@ class TextView(ScrollView, can_focus=True):
     def __init__(self) -> None:
         super().__init__()
         self.text, self.words = "", ""
-        self.folded = FoldedText("", 80)
+        self.folded = PagedText("", 80)
 
     def show(self, text: str) -> None:
         """A text that was sanitized."""
@@ -107,7 +107,7 @@ class TextView(ScrollView, can_focus=True):
         self._fold()
 
     def _fold(self) -> None:
-        self.folded = FoldedText(self.text, self.scrollable_content_region.width or 80)
+        self.folded = PagedText(self.text, self.scrollable_content_region.width or 80)
         self.virtual_size = Size(1, self.folded.height)
         self.refresh()
 
