@@ -13,7 +13,7 @@ from recollect.terminal.context_screen import ContextScreen
 from recollect.terminal.context_texts import ExactRequestScreen
 from recollect.terminal.row_list import RowList
 from recollect.terminal.text_screen import TextScreen
-from recollect.testing import says, user
+from recollect.testing import call, model, result, says, user
 from tests.terminal.context_places import command, exchange, opened, store
 from tests.terminal.pilot import DrivenTerminal, TerminalPlace
 
@@ -297,5 +297,28 @@ def test_many_edits_are_undone_one_by_one_and_the_totals_follow(terminal: Termin
             report = shown.report
             assert report is not None
             assert report.view.tokens == totals[0]
+
+    asyncio.run(use())
+
+
+def test_a_line_of_ten_megabytes_and_hostile_text_are_harmless(terminal: TerminalPlace) -> None:
+    async def use() -> None:
+        huge = "\x1b[31m\u202e" + "x" * 10_000_000 + "needle"
+        use = call("read_file", id="c", file_path="a.py")
+        bodies = [user("look"), model("", use), result(use, huge), user("👩‍👩‍👧 宽 " * 50)]
+        session, entries = await store(bodies)
+        async with opened(terminal, session, size=(40, 12)) as driven:
+            shown = await open_context(driven)
+            await go_to(driven, entries[2].id)
+            await driven.press("enter")
+            await driven.wait(lambda: isinstance(driven.app.screen, TextScreen))
+            await driven.wait_shown("␛[31m\\u202e")
+            pager = driven.app.screen
+            assert isinstance(pager, TextScreen)
+            assert pager.view.seek("needle")
+            await driven.wait_shown("needle")
+            await driven.pilot.resize_terminal(20, 5)
+            await driven.press("escape")
+            await driven.wait(lambda: driven.app.screen is shown)
 
     asyncio.run(use())

@@ -24,7 +24,7 @@ from recollect.view.view import ViewItem
 RowKind: TypeAlias = Literal["shown", "left_out", "replaced", "tools", "memory", "added"]
 
 
-class ContextRow(msgspec.Struct, frozen=True):
+class ContextRow(msgspec.Struct, frozen=True, gc=False):
     key: str
     kind: RowKind
     who: str

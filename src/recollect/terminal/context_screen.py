@@ -80,6 +80,7 @@ class ContextScreen(Screen[None]):
         self._most = 1  # tokens of the largest row
         self._head: object = None  # of what is shown
         self._undo: list[tuple[Body, ...]] = []  # what undoes each edit made here
+        self._complete = False  # whether the next request is, or will be, in the report
         self._notice = ("", "")  # the row, and what is said of it until another one is looked at
 
     def compose(self) -> ComposeResult:
@@ -109,8 +110,13 @@ class ContextScreen(Screen[None]):
     # --- loading ---------------------------------------------------------------------------------
 
     def _follow(self) -> None:
-        session = self.runner.session
-        if session is not None and (session.id, session.view().head) != self._head:
+        """Load again what has changed, and what could not be worked out while a prompt ran."""
+        session, report = self.runner.session, self.report
+        if session is None:
+            return
+        moved = (session.id, session.view().head) != self._head
+        waits = report is not None and report.next is None and not self._complete
+        if moved or (waits and not self.runner.busy):
             self.load()
 
     @work(exclusive=True, group="context")
@@ -118,7 +124,7 @@ class ContextScreen(Screen[None]):
         try:
             await self.refresh_rows()
         except RecollectError as error:
-            self.query_one("#header", Static).update(one_line(str(error)))
+            self._notify(str(error))
 
     async def refresh_rows(self) -> None:
         """The rows of the session as it is now; then what takes longer."""
@@ -126,15 +132,14 @@ class ContextScreen(Screen[None]):
         if session is None:
             raise RecollectError("there is no context yet; type a prompt first")
         self._head = session.id, session.view().head
+        self._complete = not self.runner.busy  # or another attempt follows
         runtime = self.runner.runtime
         report = await open_report(runtime, session, self.runner.run_options.model)
-        if self.report is not None and self.report.session.id == report.session.id:
-            report = report._replace(next=None)
         await self._show(report)
         if report.view.compaction is not None:
             report = await add_replaced(runtime, report)
             await self._show(report)
-        if not self.runner.busy:
+        if self._complete:
             await self._show(await add_next(runtime, report))
 
     async def _show(self, report: ContextReport) -> None:

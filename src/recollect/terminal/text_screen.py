@@ -25,6 +25,7 @@ from textual.widgets import Input, Static
 
 from recollect.display.display_text import display_width, one_line, sanitize, truncate
 
+SHORT = 50_000  # characters: longer texts are prepared beside the event loop
 MEASURED = 4_000  # characters: longer lines are folded by their number, not by their width
 _FOUND = Style(reverse=True)
 
@@ -101,13 +102,17 @@ class TextView(ScrollView, can_focus=True):
         self.text, self.words = "", ""
         self.folded = PagedText("", 80)
 
-    def show(self, text: str) -> None:
-        """A text that was sanitized."""
-        self.text = text
-        self._fold()
+    @property
+    def columns(self) -> int:
+        return self.scrollable_content_region.width or 80
 
-    def _fold(self) -> None:
-        self.folded = PagedText(self.text, self.scrollable_content_region.width or 80)
+    def show(self, text: str, folded: PagedText | None = None) -> None:
+        """A text that was sanitized, and perhaps folded already."""
+        self.text = text
+        self._fold(folded)
+
+    def _fold(self, folded: PagedText | None = None) -> None:
+        self.folded = folded or PagedText(self.text, self.columns)
         self.virtual_size = Size(1, self.folded.height)
         self.refresh()
 
@@ -186,8 +191,11 @@ class TextScreen(Screen[None]):
         """Another text; sanitizing megabytes is not done on the event loop."""
         self.heading, self.text = title, text
         self.query_one("#title", Static).update(truncate(one_line(title), 400))
-        clean = sanitize(text) if len(text) < 50_000 else await asyncio.to_thread(sanitize, text)
-        self.view.show(clean)
+        if len(text) < SHORT:
+            self.view.show(sanitize(text))
+        else:
+            clean = await asyncio.to_thread(sanitize, text)
+            self.view.show(clean, await asyncio.to_thread(PagedText, clean, self.view.columns))
 
     def say(self, text: str) -> None:
         """A word in the last line."""
