@@ -305,7 +305,12 @@ def test_a_line_of_ten_megabytes_and_hostile_text_are_harmless(terminal: Termina
     async def use() -> None:
         huge = "\x1b[31m\u202e" + "x" * 10_000_000 + "needle"
         use = call("read_file", id="c", file_path="a.py")
-        bodies = [user("look"), model("", use), result(use, huge), user("👩‍👩‍👧 宽 " * 50)]
+        bodies: list[Body] = [
+            user("look"),
+            model("", use),
+            result(use, huge),
+            user("👩‍👩‍👧 宽 " * 50),
+        ]
         session, entries = await store(bodies)
         async with opened(terminal, session, size=(40, 12)) as driven:
             shown = await open_context(driven)

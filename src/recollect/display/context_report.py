@@ -16,6 +16,7 @@ import msgspec
 
 from recollect.agent.exchange import count_tools
 from recollect.agent.fit_context import reserve_for_tools
+from recollect.agent.prepared_request import PreparedRequest
 from recollect.compaction.budget import Budget
 from recollect.display.entry_summary import summarize
 from recollect.display.planned_elisions import (
@@ -191,10 +192,14 @@ async def prepare_next(runtime: Runtime, report: ContextReport, prompt: str) -> 
     session = Session(runtime.store, report.session.id, view)
     message = await runtime.prompt_message(prompt) if prompt else None
     prepared = await prepare_apart(runtime, session, report.model, message)
+    rules = ElisionRules.from_settings(runtime.settings, str(runtime.folders.cwd))
+    return await asyncio.to_thread(_describe_next, view, prepared, rules)
+
+
+def _describe_next(view: View, prepared: PreparedRequest, rules: ElisionRules) -> NextRequest:
     added = tuple(item for item in prepared.view.items if _is_added(item, view))
     compacted = any(one.compaction is not None for one in prepared.reduced)
-    rules = ElisionRules.from_settings(runtime.settings, str(runtime.folders.cwd))
-    plan = await asyncio.to_thread(plan_elisions, view, now(), rules)
+    plan = plan_elisions(view, now(), rules)
     edits = edits_added(prepared.view, view)
     planned = planned_by_rule(edits, name_subjects(view, plan, edits))
     return NextRequest(prepared.tokens, added, compacted, planned, plan.unidentified)
