@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+import subprocess
+import sys
 import time
 from functools import partial
 
@@ -52,6 +54,12 @@ def has_requests(driven: DrivenTerminal, count: int) -> bool:
 
 def has_tokens(driven: DrivenTerminal, wanted: int) -> bool:
     return tokens(driven) == wanted
+
+
+def printed(*arguments: str) -> bytes:
+    """What `recollect encode` prints."""
+    command = [sys.executable, "-m", "recollect", "encode", *arguments]
+    return subprocess.run(command, capture_output=True, check=True).stdout
 
 
 def is_another(request: ExactRequestScreen, before: bytes) -> bool:
@@ -200,7 +208,7 @@ def test_the_exact_request_is_what_encode_prints(terminal: TerminalPlace) -> Non
             await driven.wait(lambda: request.body, "the bytes")
             runtime, report = driven.app.runner.runtime, shown.report
             assert report is not None
-            assert request.body == await encode_next(runtime, report.session)
+            assert request.body == await asyncio.to_thread(printed, session)
             for key, wire in (("g", "gemini"), ("a", "anthropic"), ("o", "openai")):
                 before = request.body
                 await driven.press(key)
@@ -208,6 +216,8 @@ def test_the_exact_request_is_what_encode_prints(terminal: TerminalPlace) -> Non
                 to = None if wire == "openai" else wire
                 wanted = await encode_next(runtime, report.session, to)  # type: ignore[arg-type]
                 assert request.body == wanted
+                if wire == "gemini":
+                    assert wanted == await asyncio.to_thread(printed, session, "--to", wire)
             await driven.wait(lambda: request.text == request.body.decode())
 
     asyncio.run(use())
