@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import reduce
 from typing import Any
 
+from recollect.compaction.compaction_range import CompactionRange
 from recollect.compaction.proposal import Proposal
 from recollect.entries import Body, Compaction, Entry, Message, Usage
 from recollect.errors import CannotEdit, HeadMoved
@@ -182,18 +183,21 @@ class Session(SessionLog):
         budget: int | None = None,
         instructions: str = "",
         model: str | Model | None = None,
+        until: Entry | str | None = None,
     ) -> CompactionResult:
         """Replace the older messages with a snapshot; `preview` shows the result and stores
         nothing.
 
         The snapshot is built from the log; `model`, if given, writes part of it. `budget` is what
         may remain, in tokens, by default four fifths of the model's threshold. `instructions` say
-        what the snapshot must keep. `undo_compaction` brings everything back.
+        what the snapshot must keep. With `until` only what comes before that entry is replaced: it
+        and everything after it stay. `undo_compaction` brings everything back.
         """
+        part = None if until is None else CompactionRange(until=await self._id_of(until))
         proposals: list[Proposal] = []
 
         async def plan() -> tuple[Body, ...]:
-            proposed = await propose_for_session(self._view, budget, instructions, model)
+            proposed = await propose_for_session(self._view, budget, instructions, model, part)
             proposals.append(proposed)
             unchanged = preview or proposed.compaction.status == "NOOP"
             return () if unchanged else (proposed.compaction,)

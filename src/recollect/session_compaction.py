@@ -15,6 +15,7 @@ from contextlib import AsyncExitStack, suppress
 import msgspec
 
 from recollect.compaction.budget import Budget, is_compaction_due
+from recollect.compaction.compaction_range import CompactionRange
 from recollect.compaction.proposal import (
     ROUND_TIMEOUT,
     CompactionReport,
@@ -76,10 +77,14 @@ class CompactionResult(msgspec.Struct, frozen=True):
 
 
 async def propose_for_session(
-    view: View, target: int | None, instructions: str, model: str | Model | None
+    view: View,
+    target: int | None,
+    instructions: str,
+    model: str | Model | None,
+    part: CompactionRange | None = None,
 ) -> Proposal:
     """A compaction for the model that answered last, by the user's settings; `model` writes the
-    snapshot, if there is one."""
+    snapshot, if there is one. Of a part that the user chose, whatever makes it smaller counts."""
     settings = load_settings()
     async with AsyncExitStack() as stack:
         called = model
@@ -90,7 +95,9 @@ async def propose_for_session(
         budget = _budget_of(name, settings)
         if target is not None:
             budget = budget.with_target(target)
-        return await compact(view, budget, summarizer, instructions=instructions)
+        elif part is not None:
+            budget = budget.allowing(view.tokens)
+        return await compact(view, budget, summarizer, instructions=instructions, part=part)
 
 
 def _budget_of(name: str, settings: Settings) -> Budget:
@@ -110,12 +117,13 @@ async def compact(
     root: str = "",
     on_round: OnRound = ignore_round,
     timeout: float = ROUND_TIMEOUT,
+    part: CompactionRange | None = None,
 ) -> Proposal:
     """Propose a compaction; an automatic one does nothing below the threshold."""
     if trigger == "auto" and not is_compaction_due(view, budget):
         return propose_nothing(view, trigger, "the view is below its threshold")
     words = SnapshotInput("", instructions, root)
-    by_code = propose_compaction(view, budget, trigger=trigger, words=words)
+    by_code = propose_compaction(view, budget, trigger=trigger, words=words, part=part)
     may_call = trigger == "manual" or may_retry_model(view)
     if summarizer is None or not may_call or not by_code.succeeded:
         return _reject_empty(by_code)
@@ -127,7 +135,7 @@ async def compact(
     written, trouble = await writer.write()
     if written:
         words = msgspec.structs.replace(words, written=written)
-        by_model = propose_compaction(view, budget, trigger=trigger, words=words)
+        by_model = propose_compaction(view, budget, trigger=trigger, words=words, part=part)
         if by_model.succeeded:
             return msgspec.structs.replace(_with_reason(by_model, trouble), by_model=True)
         trouble = f"what the model wrote did not fit ({by_model.compaction.reason})"

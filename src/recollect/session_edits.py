@@ -49,6 +49,29 @@ def plan_edits(
     return tuple(bodies), view
 
 
+def plan_undo(before: View, edits: Sequence[Entry]) -> tuple[Body, ...]:
+    """What undoes edits that were made of this view: restores, and what a restore took away."""
+    made = tuple(one.id for one in edits if isinstance(one.body, Elide | Pin | Compaction))
+    found: list[Body] = [Restore(entries=made)] if made else []
+    for edit in edits:
+        if isinstance(edit.body, Restore):
+            for name in edit.body.entries:
+                found += _undo_restore(before, name)
+    return tuple(found)
+
+
+def _undo_restore(before: View, name: str) -> list[Body]:
+    """The edits again that a restore of this entry undid."""
+    position = before.log.position(name, before.n)
+    body = before.log.entries[position].body if position is not None else None
+    if isinstance(body, Pin | Compaction):
+        return [body]
+    changed = before.state.changed
+    cuts = [cut for shown in changed.values() for cut in shown.cuts]
+    undone = [cut for cut in cuts if name in (cut.what.entry, cut.by)]
+    return [Elide(rule=cut.rule, items=(cut.what,)) for cut in undone]
+
+
 def _plan_edit(view: View, verb: EditVerb, entries: Sequence[Entry]) -> tuple[Body, View]:
     for entry in entries:
         if why := _find_obstacle(view, verb, entry):

@@ -43,7 +43,7 @@ MAX_REASON = 300  # characters of an error
 
 
 class SnapshotMaterial(NamedTuple):
-    """What a model gets to write the snapshot for the messages before `at`."""
+    """What a model gets to write the snapshot for the messages from `start` to before `at`."""
 
     view: View
     partition: Partition
@@ -51,6 +51,7 @@ class SnapshotMaterial(NamedTuple):
     notes: str  # the snapshot that code built
     words: SnapshotInput
     tokens: int  # that the snapshot may have
+    start: int = 0  # of the messages, the first that is replaced
 
     @staticmethod
     def of(
@@ -61,16 +62,17 @@ class SnapshotMaterial(NamedTuple):
         ids = [item.entry.id for item in partition.items]
         at = ids.index(body.first_kept) if body.first_kept is not None else len(ids)
         tokens = max(budget.snapshot, proposed.report.snapshot_tokens)
-        return SnapshotMaterial(view, partition, at, body.snapshot, words, tokens)
+        notes = body.snapshot
+        return SnapshotMaterial(view, partition, at, notes, words, tokens, proposed.start)
 
     def plan(self, limits: WriterLimits) -> SnapshotRounds | None:
         held = self.view.compaction.body if self.view.compaction is not None else None
         notes, room = self.notes, notes_room(limits)
         if limits.counter.text(notes) > room:
-            gone = replaced_entries(self.view, self.partition, self.at)
+            gone = replaced_entries(self.view, self.partition, self.at, self.start)
             notes = build_snapshot(self.view, gone, room, self.words)
         return plan_rounds(
-            self.partition.items[: self.at],
+            self.partition.items[self.start : self.at],
             notes,
             held.snapshot if isinstance(held, Compaction) else "",
             limits,

@@ -10,6 +10,7 @@ twice.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Iterable, Sequence
 
@@ -22,6 +23,7 @@ from recollect.view.curation import CurationPolicy
 from recollect.view.view import View
 
 WINDOW = 512
+LONG = 1_000  # entries: folding as many takes so long that a screen or a server would stall
 
 
 async def load_view(
@@ -46,9 +48,18 @@ async def fold_stored(
     if not counter.name:
         return View.fold(entries, counter=counter, policy=policy)
     known = await store.counts(counter.name, [entry.id for entry in entries])
-    view = View.fold(entries, counter=counter, policy=policy, known=known)
-    view.log.count(view.n)
+    view = View.fold((), counter=counter, policy=policy, known=known)
+    if len(entries) < LONG:
+        view = _append_counted(view, entries)
+    else:  # nobody else has this view yet
+        view = await asyncio.to_thread(_append_counted, view, entries)
     await save_counts(store, view)
+    return view
+
+
+def _append_counted(view: View, entries: Sequence[Entry]) -> View:
+    view = view.append(*entries)
+    view.log.count(view.n)
     return view
 
 

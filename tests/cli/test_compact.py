@@ -67,6 +67,24 @@ def test_the_snapshot_keeps_the_users_directives(cli: Cli) -> None:
     assert "never touch compute_0" in told.user_directives
 
 
+def test_until_keeps_everything_from_an_entry_on(cli: Cli) -> None:
+    session, entries = talk(cli)
+    first = entries[18]  # the result of a call: the limit moves before the call
+    out = cli.ok("compact", session.id, "--no-model", "--until", first.id[-8:]).out
+    assert out.startswith(f"compacted session {session.id[-8:]}")
+    items = cli.ok("context", session.id, "--json").json["items"]
+    tail = [item["entry"] for item in items if item["place"] == "tail"]
+    assert tail == [entry.id for entry in entries[17:]]
+    again = cli("compact", session.id, "--until", entries[4].id)
+    assert again.code == 1
+    assert "replaces it already" in again.err
+    undone = cli.ok("compact", "--undo", session.id).out
+    assert undone.startswith("undid the compaction")
+    nothing = cli("compact", session.id, "--until", entries[1].id)
+    assert nothing.code == 1
+    assert "no cut would save 300 tokens" in nothing.err
+
+
 def test_a_preview_shows_snapshot_and_report_and_writes_nothing(cli: Cli) -> None:
     session, entries = talk(cli)
     out = cli.ok("compact", session.id, "--preview", "--budget", "2000").out

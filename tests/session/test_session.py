@@ -162,6 +162,10 @@ def test_a_compaction_is_previewed_applied_explained_and_undone(tmp_path: Path) 
         assert again.view().tokens == before
         with pytest.raises(recollect.errors.CannotEdit, match="none is in force"):
             await again.undo_compaction()
+        asked = next(e for e in again.view().entries if "question 9" in str(e.body))
+        part = await again.compact(until=asked.id[:20])
+        assert part.compaction.first_kept == asked.id
+        assert again.view().tokens == part.after < part.before
 
     in_store(tmp_path, story)
 

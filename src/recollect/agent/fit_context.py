@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from recollect.agent.apply_compaction import store_compaction
 from recollect.agent.hooks import Hooks
 from recollect.compaction.budget import (
     MIN_WINDOW,
@@ -21,6 +22,7 @@ from recollect.compaction.budget import (
     calibrate_budget,
     is_compaction_due,
 )
+from recollect.compaction.compaction_range import CompactionRange
 from recollect.compaction.proposal import (
     OnRound,
     Proposal,
@@ -31,7 +33,7 @@ from recollect.compaction.proposal import (
 from recollect.compaction.view_reduction import fit_view, shorten_newest
 from recollect.entries import Compaction, CompactionTrigger, Restore
 from recollect.errors import ContextOverflow
-from recollect.hook_events import ChatCompressed, ContextWindowWillOverflow, PreCompress
+from recollect.hook_events import ContextWindowWillOverflow, PreCompress
 from recollect.models.model_calls import ModelCaller
 from recollect.models.model_protocol import Model
 from recollect.models.model_selection import CallModel
@@ -161,11 +163,12 @@ class ContextFitter(msgspec.Struct, frozen=True):
         trigger: CompactionTrigger,
         instructions: str = "",
         on_round: OnRound = ignore_round,
+        part: CompactionRange | None = None,
     ) -> Proposal:
-        """Compact the session; whatever comes of it, unless there was nothing to do, is stored.
-        Neither hooks nor a model are called where no cut is possible."""
+        """Compact the session, or a part of it; whatever comes of it is stored, unless there was
+        nothing to do. Neither hooks nor a model are called where no cut is possible."""
         view, summarizer, wanted = session.view(), self.summarizer, instructions
-        if choose_cut(view, budget) is None:
+        if choose_cut(view, budget, part=part) is None:
             summarizer = None
         else:
             event = PreCompress(session=session.id, trigger=trigger, tokens=view.tokens)
@@ -180,23 +183,11 @@ class ContextFitter(msgspec.Struct, frozen=True):
             instructions=wanted,
             root=self.rules.root,
             on_round=on_round,
+            part=part,
         )
         if proposal.compaction.status != "NOOP":
-            await self._store_compaction(session, proposal.compaction)
+            await store_compaction(session, proposal.compaction, self.hooks)
         return proposal
-
-    async def _store_compaction(self, session: Session, compaction: Compaction) -> None:
-        # a run goes on in a fork; a user who asked for this one session is asked again
-        by_hand = compaction.trigger == "manual"
-        await session.append(compaction, on_conflict="raise" if by_hand else "fork")
-        event = ChatCompressed(
-            session=session.id,
-            status=compaction.status,
-            trigger=compaction.trigger,
-            tokens_before=compaction.tokens_before,
-            tokens_after=compaction.tokens_after,
-        )
-        await self.hooks.fire(event)
 
     async def _force_fit(self, session: Session, limit: int, budget: Budget) -> Compaction | None:
         tokens = session.view().tokens
@@ -210,7 +201,7 @@ class ContextFitter(msgspec.Struct, frozen=True):
         if found is not None:
             # pins that did not fit
             self._warn(session, (with_handles(found.reason),) if found.reason else ())
-            await self._store_compaction(session, found)
+            await store_compaction(session, found, self.hooks)
             await session.append(*fitted.edits[at + 1 :], on_conflict="fork")
         return found
 

@@ -31,14 +31,23 @@ from recollect.cli.console import (
 )
 from recollect.cli.options import command, complete_session, json_and_store_options
 from recollect.cli.store_access import retry_on_head_moved, use_runtime
-from recollect.compaction.proposal import Proposal
-from recollect.display.context_report import ContextReport, load_report
+from recollect.display.compaction_report import (
+    CompactionOutcome,
+    CompactionRemedies,
+    CompactionWish,
+    describe_change,
+    describe_parts,
+    explain_failure,
+    run_compaction,
+    start_compaction,
+)
+from recollect.display.context_report import load_report
 from recollect.display.dates import format_age
 from recollect.display.display_text import one_line, pluralize, sanitize
 from recollect.display.short_ids import shorten_entry_id
 from recollect.entries import Entry, Restore, entry_to_json
 from recollect.errors import CannotImport, RecollectError
-from recollect.runtime.runtime import Runtime, writes_snapshots
+from recollect.runtime.runtime import Runtime
 from recollect.runtime.transcript_snapshot import TranscriptSnapshot, snapshot_transcript
 from recollect.session import Session
 from recollect.store.ids import LAST
@@ -46,14 +55,11 @@ from recollect.store.store_address import StoreAddress
 from recollect.transcripts.format_table import read_file
 from recollect.transcripts.source_file import SourceFile
 from recollect.view.edit_reasons import BUILT_BY_CODE
-from recollect.view.view import View
 
 MIN_BUDGET, MIN_CHARACTERS = 1_000, 500
 MAX_INSTRUCTIONS = 4_000  # characters of instructions
 DEFAULT_CHARACTERS = 14_600
 MAX_PROBLEMS = 3
-BUDGET_STEP = 1_000  # tokens: a suggested budget is a multiple of it
-SNAPSHOT_RESERVE = 1_500  # tokens of a suggested budget for a small snapshot
 
 
 class CompactOptions(NamedTuple):
@@ -66,6 +72,7 @@ class CompactOptions(NamedTuple):
     named: str | None
     transcript: Path | None
     budget_chars: int | None
+    until: str | None
     bare: bool
     as_json: bool
 
@@ -79,18 +86,11 @@ class NothingToUndo(RecollectError):
         self.session = session
 
 
-class CompactResult(NamedTuple):
-    report: ContextReport
-    target: int
-    proposal: Proposal
-    entry: Entry | None = None  # the compaction, if it was appended
-    short: str = ""  # its id
-
-
 @command(
     ("recollect compact 5f3a9c21 --preview", "what would be replaced and what kept"),
     ("recollect compact 5f3a9c21 --budget 20000", "down to 20,000 tokens"),
     ("recollect compact 5f3a9c21 --instructions 'keep the API decisions'", ""),
+    ("recollect compact 5f3a9c21 --until 77f0b1de", "only what comes before this entry"),
     ("recollect compact --undo 5f3a9c21", "undo it"),
     ("recollect compact --file chat.jsonl --budget-chars 14600 --print", "a snapshot of a file"),
     ("recollect compact --file chat.jsonl -m gpt-5-mini", "one that a model helps to write"),
@@ -104,6 +104,9 @@ class CompactResult(NamedTuple):
     type=click.IntRange(min=MIN_BUDGET),
     metavar="N",
     help="Maximum tokens afterwards; by default four fifths of the model's threshold.",
+)
+@click.option(
+    "--until", metavar="ENTRY", help="Replace only what comes before this entry; the rest stays."
 )
 @click.option("--instructions", metavar="TEXT", default="", help="What the snapshot must keep.")
 @click.option("-m", "--model", "named", metavar="NAME", help="Compact for and with this model.")
@@ -169,7 +172,7 @@ def _compact_session(options: CompactOptions, file: StoreAddress | None) -> int:
     if options.as_json:
         print_json(_document(result))
     if not result.proposal.succeeded:
-        print_error(_explain_failure(result))
+        print_error(explain_failure(result, _remedies(result.session_id)))
         return 1
     if options.bare and not options.as_json:
         _print_snapshot(result.proposal.compaction.snapshot)
@@ -178,42 +181,26 @@ def _compact_session(options: CompactOptions, file: StoreAddress | None) -> int:
     return 0
 
 
-async def _propose(options: CompactOptions, runtime: Runtime) -> CompactResult:
+async def _propose(options: CompactOptions, runtime: Runtime) -> CompactionOutcome:
     return await retry_on_head_moved(partial(_propose_once, options, runtime))
 
 
-async def _propose_once(options: CompactOptions, runtime: Runtime) -> CompactResult:
-    preview = options.preview or options.bare
-    if not preview:
-        await runtime.find_writable_session(options.prefix or LAST)
-    report = await load_report(runtime, options.prefix or LAST, named=options.named)
-    session = Session(runtime.store, report.session.id, report.view, runtime.door.warn)
-    named = options.named is not None
-    by_model = not options.no_model and writes_snapshots(report.model, named=named)
-    if named and not by_model and not options.no_model:
-        shown = one_line(report.model.name)
-        runtime.door.warn(
-            f"{shown} is unknown, has no API key or is too small, so code builds the snapshot; "
-            "`recollect models` lists the models"
-        )
-    target = options.budget or runtime.message_budget(report.model, session).target
+async def _propose_once(options: CompactOptions, runtime: Runtime) -> CompactionOutcome:
+    wish = CompactionWish(
+        session=options.prefix or LAST,
+        instructions=options.instructions,
+        named=options.named,
+        no_model=options.no_model,
+        target=options.budget,
+        until=options.until,
+        preview=options.preview or options.bare,
+    )
+    start = await start_compaction(runtime, wish)
     try:
-        proposal = await runtime.compact(
-            session,
-            report.model,
-            target=options.budget,
-            instructions=options.instructions,
-            use_model=by_model,
-            preview=preview,
-            on_round=partial(_show_round, report.model.name),
-        )
+        return await run_compaction(runtime, wish, start, partial(_show_round, start.model.name))
     finally:
-        if by_model:
+        if start.by_model:
             show_status("")
-    stored = proposal.succeeded and not preview
-    entry = session.view().compaction if stored else None
-    short = await shorten_entry_id(runtime.store, entry.id) if entry is not None else ""
-    return CompactResult(report, target, proposal, entry, short)
 
 
 def _undo(options: CompactOptions, file: StoreAddress | None) -> int:
@@ -246,55 +233,35 @@ def _undo(options: CompactOptions, file: StoreAddress | None) -> int:
     return 0
 
 
-def _lines(result: CompactResult) -> Iterator[str]:
-    body, report = result.proposal.compaction, result.proposal.report
-    session = result.report.session_id
+def _lines(result: CompactionOutcome) -> Iterator[str]:
+    session = result.session_id
     verb = "would compact" if result.entry is None else "compacted"
-    change = f"{body.tokens_before:,} → {body.tokens_after:,} tokens in messages"
-    yield paint.bold(f"{verb} session {session}: {change}")
-    calls = f"{pluralize(report.calls, 'call')} and {pluralize(report.results, 'result')}"
-    messages = pluralize(report.messages, "message")
-    kept = pluralize(report.kept_messages, "message")
-    yield f"  replaced  {messages} with {calls}, {report.tokens:,} tokens"
-    yield f"  kept      {kept}, {pluralize(report.pins, 'pin')}"
-    by_model = result.proposal.by_model
-    who = f"by {result.report.model.name}" if by_model else "built without a model"
-    yield f"  new       a snapshot of {report.snapshot_tokens:,} tokens, {who}"
-    if body.reason:
-        yield paint.dim(f"            {one_line(body.reason)}")
+    yield paint.bold(f"{verb} session {session}: {describe_change(result.proposal)}")
+    for label, text in describe_parts(result):
+        line = f"  {label:<8}  {text}"
+        yield line if label else paint.dim(line)
     yield ""
     if result.entry is not None:
         yield paint.dim(f"`recollect show {result.short}` shows the snapshot")
         yield paint.dim(f"`recollect compact --undo {session}` undoes it")
         return
-    yield from sanitize(body.snapshot).split("\n")
+    yield from sanitize(result.proposal.compaction.snapshot).split("\n")
     yield ""
     yield paint.dim("nothing was written")
 
 
-def _explain_failure(result: CompactResult) -> str:
-    """Why the compaction failed, and the remedy."""
-    body, session = result.proposal.compaction, result.report.session_id
-    failed = f"session {session} was not compacted: {body.reason}"
-    if body.status in ("NOOP", "COMPRESSION_FAILED_EMPTY_SUMMARY"):
-        return f"{failed}; `recollect context {session}` shows what the model sees"
-    budget = _sufficient_budget(result.report.view)
-    if budget >= body.tokens_before:
-        return f"{failed}; it has {body.tokens_before:,} tokens and would not get smaller"
-    return f"{failed}; try --budget {budget}, or fewer pins (`recollect context {session}`)"
+def _remedies(session: str) -> CompactionRemedies:
+    look = f"`recollect context {session}`"
+    return CompactionRemedies(
+        f"{look} shows what the model sees",
+        lambda budget: f"try --budget {budget}, or fewer pins ({look})",
+    )
 
 
-def _sufficient_budget(view: View) -> int:
-    """A budget that holds what always stays, the newest message and a small snapshot."""
-    stays = [item for item in view.items[:-1] if item.stays]
-    tokens = sum(item.tokens for item in (*stays, *view.items[-1:])) + SNAPSHOT_RESERVE
-    return -(-tokens // BUDGET_STEP) * BUDGET_STEP
-
-
-def _document(result: CompactResult) -> dict[str, Any]:
+def _document(result: CompactionOutcome) -> dict[str, Any]:
     body = result.proposal.compaction
     return {
-        "session": result.report.session.id,
+        "session": result.session.id,
         "entry": result.entry.id if result.entry is not None else None,
         "status": body.status,
         "reason": body.reason,

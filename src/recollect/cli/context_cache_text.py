@@ -9,12 +9,13 @@ import msgspec
 
 from recollect.cli.console import paint, terminal_width
 from recollect.display.dates import format_age
-from recollect.display.display_text import GAP, align_table, one_line, pluralize, truncate
+from recollect.display.display_text import GAP, align_table, one_line, truncate
 from recollect.display.entry_summary import summarize
 from recollect.display.request_comparison import (
     UNKNOWN_CACHED,
     CacheReport,
     ComparedRequest,
+    break_rows,
     describe_comparison,
     request_document,
 )
@@ -74,17 +75,16 @@ def _break_lines(report: CacheReport, one: ComparedRequest) -> Iterator[str]:
     assert one.earlier is not None
     first, second = short[one.earlier.request.id], short[one.sent.request.id]
     yield paint.bold(f"from request {first} to request {second}")
-    yield f"  why   {one_line(found.cause)}"
-    where = f", in `{found.field}`" if found.field else ""
-    yield f"  byte  {found.at:,} of {found.size:,} is the first that differs{where}"
+    why, byte, was, now, (_, behind) = break_rows(found)
+    for label, text in (why, byte):
+        yield f"  {label:<5} {text}"
     for name, key in (("entry", found.entry), ("edit", found.edit)):
         entry = report.entries.get(key)
         if entry is not None:
             yield f"  {name:<5} {paint(short[key], fg='yellow')}  {_describe(entry)}"
-    yield f"  was   {one_line(found.was)}"
-    yield f"  now   {one_line(found.now)}"
-    behind = f"{pluralize(found.tokens_behind, 'token')} of messages behind it are sent afresh"
-    yield paint.dim(f"  about {behind}")
+    for label, text in (was, now):
+        yield f"  {label:<5} {text}"
+    yield paint.dim(f"  {behind}")
 
 
 def _describe(entry: Entry) -> str:

@@ -13,11 +13,13 @@ from collections.abc import Iterator, Mapping
 from recollect.agent.reminders import name_addition
 from recollect.cli.console import paint, terminal_width
 from recollect.display.context_report import ContextReport, NextRequest
+from recollect.display.context_rows import describe_basis
 from recollect.display.dates import format_age, format_time
 from recollect.display.display_text import GAP, align_table, one_line, pluralize
 from recollect.display.entry_summary import summarize
 from recollect.display.planned_elisions import PlannedElisions
 from recollect.display.request_comparison import describe_comparison
+from recollect.display.token_bar import draw_bar, format_percent
 from recollect.entries import Compaction, Entry, Message, Request
 from recollect.explanation import format_usage, item_label
 from recollect.past_requests import AnsweredRequest
@@ -36,15 +38,6 @@ BAR_WIDTH = 30
 FILES_SHOWN = 5  # of each rule
 PROBLEMS_SHOWN = 5
 EDITS_SHOWN = 5
-_EIGHTHS = " ▏▎▍▌▋▊▉"
-
-
-def draw_bar(part: int, whole: int, width: int = BAR_WIDTH) -> str:
-    """A bar in eighths of a column; anything above zero is visible."""
-    if part <= 0 or whole <= 0:
-        return ""
-    full, rest = divmod(max(1, round(8 * width * min(part, whole) / whole)), 8)
-    return "█" * full + _EIGHTHS[rest].strip()
 
 
 def context_lines(report: ContextReport, last: int | None) -> Iterator[str]:
@@ -80,7 +73,7 @@ def _window(report: ContextReport) -> Iterator[str]:
     tokens, share = counted.tokens, counted.tokens / budget.window
     colour = "green" if tokens <= report.threshold else "yellow" if share <= 1 else "red"
     total = paint(f"{tokens:,} tokens", bold=True)
-    about, how = _describe_basis(report)
+    about, how = describe_basis(report)
     yield f"{about}{total} {how}, {format_percent(share)} of {_describe_window(report)}"
     filled = draw_bar(tokens, budget.window, 2 * BAR_WIDTH)
     yield paint(filled, fg=colour) + paint.dim("░" * (2 * BAR_WIDTH - len(filled)))
@@ -93,25 +86,9 @@ def _window(report: ContextReport) -> Iterator[str]:
     yield ""
 
 
-def _describe_basis(report: ContextReport) -> tuple[str, str]:
-    """How exact the count of the window's fill is, and whose count it is."""
-    counted = report.provider_count
-    if counted.last is None:
-        return "", "counted" if report.view.log.counter.exact else "estimated"
-    if counted.basis == "ours":
-        by = f", corrected by {counted.calibration.factor:.2f}"
-        return "", f"as we count{by if counted.tokens != report.tokens else ''}"
-    about = counted.bound or ("about" if counted.basis == "corrected" else "")
-    return f"{about} " if about else "", "as the provider counts"
-
-
 def _describe_window(report: ContextReport) -> str:
     guess = "" if report.window_is_known else ", an unknown model: a guess"
     return f"the {report.budget.window:,} of {one_line(report.model.name)}{guess}"
-
-
-def format_percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
 
 
 def _categories(report: ContextReport) -> Iterator[str]:
@@ -119,7 +96,7 @@ def _categories(report: ContextReport) -> Iterator[str]:
     most = max(shares.values())
     for category, tokens in shares.items():
         share = format_percent(tokens / report.budget.window) if tokens else ""
-        bar = paint(draw_bar(tokens, most), fg="blue")
+        bar = paint(draw_bar(tokens, most, BAR_WIDTH), fg="blue")
         line = f"{category:<12}  {tokens:>10,}  {share:>8}  {bar}"
         yield line.rstrip() if tokens else paint.dim(line.rstrip())
     yield ""

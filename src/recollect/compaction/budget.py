@@ -32,6 +32,10 @@ class Budget(msgspec.Struct, frozen=True):
         """A budget that compacts to `target`."""
         return Budget(self.window, target, target, min(MAX_SNAPSHOT, max(1_000, target // 5)))
 
+    def allowing(self, tokens: int) -> Budget:
+        """A budget that is reached by whatever is smaller than this."""
+        return msgspec.structs.replace(self, target=max(self.target, tokens))
+
     @staticmethod
     def from_settings(
         profile: Profile, context: ContextSettings, learned_window: int | None = None

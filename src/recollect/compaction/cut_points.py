@@ -35,7 +35,7 @@ def find_cut_points(items: Sequence[ViewItem]) -> tuple[CutPoint, ...]:
     if len(items) < 2:
         return ()
     sums = [0, *accumulate(item.tokens for item in items)]
-    open_at = _open_exchanges(items)
+    open_at = open_exchanges(items)
     found = [
         CutPoint(at, sums[-1] - sums[at])
         for at in range(1, len(items))
@@ -55,7 +55,7 @@ def find_cut_points(items: Sequence[ViewItem]) -> tuple[CutPoint, ...]:
 def newest_exchange(items: Sequence[ViewItem]) -> int:
     """Where the newest exchange begins: what the user said last, or the reply whose calls were run
     last, with everything after it."""
-    open_at = _open_exchanges(items)
+    open_at = open_exchanges(items)
     starts = (at for at in range(len(items) - 1, 0, -1) if _starts_exchange(items[at]))
     return next((at for at in starts if not open_at[at]), 0)
 
@@ -64,7 +64,7 @@ def _starts_exchange(item: ViewItem) -> bool:
     return item.message.role == "model" or is_spoken(item.message)
 
 
-def _open_exchanges(items: Sequence[ViewItem]) -> list[bool]:
+def open_exchanges(items: Sequence[ViewItem]) -> list[bool]:
     """For each place, whether a call before it has its result after it, or none."""
     waiting: dict[str, int] = {}
     depth = [0] * (len(items) + 2)

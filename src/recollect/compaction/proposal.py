@@ -19,6 +19,7 @@ from recollect.compaction.budget import (
     Budget,
     is_compaction_due,
 )
+from recollect.compaction.compaction_range import CompactionRange, locate_range
 from recollect.compaction.cut_points import CutPoint, find_cut_points
 from recollect.entries import (
     Compaction,
@@ -60,6 +61,9 @@ class Proposal(msgspec.Struct, frozen=True):
     compaction: Compaction
     report: CompactionReport = CompactionReport()
     by_model: bool = False  # whether a model wrote the snapshot
+    start: int = 0  # of the messages since the last compaction, the first that is replaced
+    head: str | None = None  # of the view that it is for
+    target: int = 0  # what the view may have afterwards
 
     @property
     def succeeded(self) -> bool:
@@ -111,6 +115,7 @@ class ChosenCut(NamedTuple):
     stays: list[ViewItem]
     fixed: int  # tokens of everything but the snapshot
     room: int  # tokens for the snapshot
+    start: int = 0  # the first item that is replaced
 
 
 def propose_compaction(
@@ -119,13 +124,16 @@ def propose_compaction(
     *,
     trigger: CompactionTrigger = "manual",
     words: SnapshotInput | None = None,
+    part: CompactionRange | None = None,
 ) -> Proposal:
-    """The best compaction of this view, or why there is none."""
+    """The best compaction of this view, or of a part that the user chose, or why there is none."""
     partition = Partition.of(view)
-    choice = choose_cut(view, budget, partition)
+    choice = choose_cut(view, budget, partition, part)
     if choice is not None:
         return _build_proposal(view, partition, choice, budget, trigger, words or SnapshotInput())
     points = find_cut_points(partition.items)
+    if part is not None:
+        points = tuple(filter(None, (_range_cut(view, partition, part)[1],)))
     if view.tokens <= 0 or not points:
         return propose_nothing(view, trigger, "there is nothing that could be cut")
     if view.tokens <= budget.target:
@@ -136,16 +144,23 @@ def propose_compaction(
     return propose_nothing(view, trigger, why, after)
 
 
-def choose_cut(view: View, budget: Budget, partition: Partition | None = None) -> ChosenCut | None:
+def choose_cut(
+    view: View,
+    budget: Budget,
+    partition: Partition | None = None,
+    part: CompactionRange | None = None,
+) -> ChosenCut | None:
     """Where a compaction would cut: the first of the cut points that ends below the target, leaves
     the snapshot a fair share, and saves at least `MIN_SAVING` tokens.
 
     A view that is below its target already, as with a compaction by hand, is cut in the same way:
     at the newest 30 %, or at the next place that saves. Only above the target, where none of them
     saves that much, is it the place that replaces most. None: nothing is worth cutting, or what
-    stays exceeds the target.
+    stays exceeds the target. Where the user chose a part, only that is looked at.
     """
     partition = partition or Partition.of(view)
+    if part is not None:
+        return _choose_range(view, budget, partition, part)
     points = find_cut_points(partition.items)
     staying = [item.tokens if item.stays else 0 for item in partition.items]
     at_least = list(accumulate([sum(item.tokens for item in partition.fixed), *staying]))
@@ -164,22 +179,47 @@ def choose_cut(view: View, budget: Budget, partition: Partition | None = None) -
     return choice if choice.fixed + MIN_SNAPSHOT <= budget.target else None
 
 
-def _weigh_cut(view: View, partition: Partition, cut: CutPoint, budget: Budget) -> ChosenCut:
+def _choose_range(
+    view: View, budget: Budget, partition: Partition, part: CompactionRange
+) -> ChosenCut | None:
+    start, cut = _range_cut(view, partition, part)
+    if cut is None:
+        return None
+    choice = _weigh_cut(view, partition, cut, budget, start)
+    spared = view.tokens - choice.fixed - choice.room
+    fits = choice.fixed + MIN_SNAPSHOT <= budget.target
+    return choice if fits and spared >= MIN_SAVING else None
+
+
+def _range_cut(
+    view: View, partition: Partition, part: CompactionRange
+) -> tuple[int, CutPoint | None]:
+    """Where the part begins, and where it is cut off; None: there is nothing in it."""
+    items = partition.items
+    start, end = locate_range(view, items, part)
+    kept = sum(item.tokens for item in items[end:])
+    return start, CutPoint(end, kept) if start < end else None
+
+
+def _weigh_cut(
+    view: View, partition: Partition, cut: CutPoint, budget: Budget, start: int = 0
+) -> ChosenCut:
     """What stays besides: initial context and pins before the cut, with their calls and results.
 
     The snapshot gets half of what the target leaves, at least `budget.snapshot` where there is that
     much; and not more than half of what it replaces, or three quarters of little, and never so much
     that the cut would not save `MIN_SAVING`."""
-    gone, at = partition.items[: cut.at], view.log.at
+    gone, at = partition.items[start : cut.at], view.log.at
     stay = with_partners(view.log, {at[item.entry.id] for item in gone if item.stays})
-    stays = [*partition.fixed, *(item for item in gone if at[item.entry.id] in stay)]
+    stays = [*partition.fixed, *partition.items[:start]]
+    stays += (item for item in gone if at[item.entry.id] in stay)
     acknowledged = view.log.counter.text(ACKNOWLEDGEMENT)
     fixed = sum(item.tokens for item in stays) + acknowledged + cut.kept_tokens
     left, replaced = budget.target - fixed, view.tokens - fixed
     room = min(left, max(budget.snapshot, min(MAX_SNAPSHOT, left // 2)))
     share = max(replaced // 2, min(replaced * 3 // 4, LITTLE))
     most = max(MIN_SNAPSHOT, min(share, replaced - MIN_SAVING))
-    return ChosenCut(cut, stays, fixed, min(room, most))
+    return ChosenCut(cut, stays, fixed, min(room, most), start)
 
 
 def _build_proposal(
@@ -190,8 +230,9 @@ def _build_proposal(
     trigger: CompactionTrigger,
     words: SnapshotInput,
 ) -> Proposal:
-    (cut, stays, fixed, room), before, items = choice, view.tokens, partition.items
-    snapshot = build_snapshot(view, replaced_entries(view, partition, cut.at), room, words)
+    (cut, stays, fixed, room, start), before, items = choice, view.tokens, partition.items
+    gone = replaced_entries(view, partition, cut.at, start)
+    snapshot = build_snapshot(view, gone, room, words)
     after = fixed + view.log.counter.text(snapshot)
     if after >= before or after > budget.target:
         return propose_nothing(view, trigger, f"{after:,} of {budget.target:,} tokens", after)
@@ -205,7 +246,8 @@ def _build_proposal(
         trigger=trigger,
         reason=words.instructions,
     )
-    return Proposal(body, _build_report(items, cut, stays, after - fixed))
+    report = _build_report(items, start, cut, stays, after - fixed)
+    return Proposal(body, report, start=start, head=view.head, target=budget.target)
 
 
 def name_kept(view: View, entries: Sequence[str]) -> tuple[str, ...]:
@@ -231,14 +273,14 @@ def propose_nothing(
     return Proposal(body)
 
 
-def replaced_entries(view: View, partition: Partition, at: int) -> list[Entry]:
+def replaced_entries(view: View, partition: Partition, at: int, begin: int = 0) -> list[Entry]:
     """The entries that the snapshot stands for: the snapshot before it, and what is cut. Another
     program's summary is prose, so the entries it stands for are used too if the log has them."""
     log, items, held = view.log, partition.items, view.compaction
     end = log.at[items[at].entry.id] if at < len(items) else view.n
     body = held.body if held is not None else None
     prose = isinstance(body, Compaction) and parse_snapshot(body.snapshot) is None
-    start = 0 if prose else view.state.base
+    start = log.at[items[begin].entry.id] if begin else 0 if prose else view.state.base
     facts = [e for e in log.entries[start:end] if not isinstance(e.body, Compaction)]
     return [held, *facts] if held is not None else facts
 
@@ -257,17 +299,21 @@ def build_snapshot(view: View, gone: Sequence[Entry], room: int, words: Snapshot
 
 
 def _build_report(
-    items: Sequence[ViewItem], cut: CutPoint, stays: list[ViewItem], snapshot_tokens: int
+    items: Sequence[ViewItem],
+    start: int,
+    cut: CutPoint,
+    stays: list[ViewItem],
+    snapshot_tokens: int,
 ) -> CompactionReport:
     staying = {item.entry.id for item in stays}
-    replaced = [item for item in items[: cut.at] if item.entry.id not in staying]
+    replaced = [item for item in items[start : cut.at] if item.entry.id not in staying]
     parts = [part for item in replaced for part in item.message.parts]
     return CompactionReport(
         messages=len(replaced),
         calls=sum(isinstance(part, ToolCall) for part in parts),
         results=sum(isinstance(part, ToolResult) for part in parts),
         tokens=sum(item.tokens for item in replaced),
-        kept_messages=len(items) - cut.at,
+        kept_messages=start + len(items) - cut.at,
         pins=sum(item.pinned and item.place != "first" for item in stays),
         snapshot_tokens=snapshot_tokens,
     )

@@ -5,9 +5,25 @@ Both are counted for the same model.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
 from typing import NamedTuple
 
+from recollect.codecs.cache_breaks import CacheComparison, SentRequest, compare_requests
 from recollect.display.context_report import ContextReport, load_report
+from recollect.display.display_text import pluralize
+from recollect.display.entry_summary import summarize
+from recollect.display.request_comparison import (
+    ComparedRequest,
+    break_rows,
+    compare_last,
+    describe_comparison,
+)
+from recollect.entries import Entry
+from recollect.explanation import item_label
+from recollect.past_requests import load_recorded, read_past_entries
+from recollect.runtime.prompt_run import RunOptions
+from recollect.runtime.request_replay import load_next
 from recollect.runtime.runtime import Runtime
 from recollect.view.omissions import (
     COMPACTION,
@@ -19,6 +35,7 @@ from recollect.view.omissions import (
     compare_views,
 )
 from recollect.view.view import ViewItem
+from recollect.view_loader import fold_stored
 
 _REASONS = {
     COMPACTION: "in a snapshot",
@@ -44,6 +61,82 @@ async def diff_context(
     ends = (one.end.id for one in (before, after) if one.end is not None)
     short = await runtime.store.short_entry_ids({*(item.entry.id for item in items), *ends})
     return ContextDiff(before, after, compare_views(before.view, after.view), short)
+
+
+class SinceRequest(NamedTuple):
+    """What changed since the last request, and what the caches make of it."""
+
+    tokens: int
+    difference: ViewDifference
+    last: ComparedRequest  # the last request, beside the one before it
+    upcoming: CacheComparison | None  # the next request, beside the last
+    short: dict[str, str]
+
+
+async def since_last_request(runtime: Runtime, report: ContextReport) -> SinceRequest | None:
+    """None: no request was sent yet."""
+    store, session = runtime.store, report.session
+    last = await compare_last(store, session.id, None)
+    if last is None:
+        return None
+    request = last.sent.request
+    entries = await read_past_entries(store, session.id, request)
+    counter, policy = report.view.log.counter, report.view.policy
+    before = await fold_stored(store, entries, counter, policy)
+    difference = await asyncio.to_thread(compare_views, before, report.view)
+    upcoming = await _compare_next(runtime, report, request)
+    named = {item.entry.id for view in (before, report.view) for item in view.items}
+    found = (one for one in (last.found, upcoming) if one is not None)
+    named.update(filter(None, (key for one in found for key in (one.entry, one.edit))))
+    short = await store.short_entry_ids(named)
+    tokens = report.view.tokens - before.tokens
+    return SinceRequest(tokens, difference, last, upcoming, short)
+
+
+async def _compare_next(
+    runtime: Runtime, report: ContextReport, request: Entry
+) -> CacheComparison | None:
+    """What the next request keeps of the last one's bytes; None if that was not recorded."""
+    old = await load_recorded(runtime.store, report.session.id, request)
+    if old is None:
+        return None
+    options = RunOptions(model=report.model.name)
+    new = (await load_next(runtime, report.session, options=options)).past
+    sides = [SentRequest(one.view, one.wire, one.filled) for one in (old, new)]
+    return await asyncio.to_thread(compare_requests, *sides)
+
+
+def difference_lines(found: SinceRequest) -> Iterator[str]:
+    """What appeared, went or changed, and then what that does to the prompt cache."""
+    yield f"since the last request: {format_signed(found.tokens)} tokens in messages"
+    for name, rows in diff_sections(found.difference).items():
+        if not rows:
+            continue
+        total = format_signed(sum(row.tokens for row in rows))
+        yield ""
+        yield f"{pluralize(len(rows), 'item')} {name}, {total} tokens"
+        for item, tokens, why in rows:
+            who, key = item_label(item), found.short.get(item.entry.id, "")
+            reason = f" ({why})" if why else ""
+            text = f"{who}{reason}: {summarize(item.message)}"
+            yield f"  {key}  {format_signed(tokens):>8}  {text}"
+    yield ""
+    if found.upcoming is not None:
+        yield from _cache_lines("the next request", found.upcoming, found.short)
+    yield ""
+    where, cause = describe_comparison(found.last, found.short)
+    yield f"the last request: {where}{f': {cause}' if cause else ''}"
+    if found.last.found is not None and not found.last.found.held:
+        yield from _cache_lines("it", found.last.found, found.short)
+
+
+def _cache_lines(which: str, found: CacheComparison, short: dict[str, str]) -> Iterator[str]:
+    if found.held:
+        yield f"{which} keeps the prompt cache: the last request is its beginning"
+        return
+    yield f"{which} breaks the prompt cache: {found.describe(short.get(found.edit, ''))}"
+    for label, text in break_rows(found):
+        yield f"  {label:<5} {text}"
 
 
 class DiffRow(NamedTuple):

@@ -7,6 +7,7 @@ ID --curated --json` has their full text.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeGuard
@@ -15,6 +16,7 @@ import msgspec
 
 from recollect.agent.exchange import count_tools
 from recollect.agent.fit_context import reserve_for_tools
+from recollect.agent.prepared_request import PreparedRequest
 from recollect.compaction.budget import Budget
 from recollect.display.entry_summary import summarize
 from recollect.display.planned_elisions import (
@@ -35,6 +37,7 @@ from recollect.explanation import item_label
 from recollect.models.resolve import ResolvedModel
 from recollect.past_requests import AnsweredRequest, read_past_entries
 from recollect.runtime.model_choice import next_model
+from recollect.runtime.prepare_apart import prepare_apart
 from recollect.runtime.request_replay import past_tools
 from recollect.runtime.runtime import Runtime
 from recollect.session import Session
@@ -180,18 +183,24 @@ async def load_report(
     report = ContextReport(info, short, view, model, budget, known, tool_tokens, entry)
     if at is not None:
         return report
-    return report._replace(next=await _prepare_next(runtime, report, prompt))
+    return report._replace(next=await prepare_next(runtime, report, prompt))
 
 
-async def _prepare_next(runtime: Runtime, report: ContextReport, prompt: str) -> NextRequest:
+async def prepare_next(runtime: Runtime, report: ContextReport, prompt: str) -> NextRequest:
+    """What would be sent now; nothing of it is stored."""
     view = report.view
     session = Session(runtime.store, report.session.id, view)
     message = await runtime.prompt_message(prompt) if prompt else None
-    prepared = await runtime.prepare(session, report.model, message)
+    prepared = await prepare_apart(runtime, session, report.model, message)
+    rules = ElisionRules.from_settings(runtime.settings, str(runtime.folders.cwd))
+    return await asyncio.to_thread(_describe_next, view, prepared, rules)
+
+
+def _describe_next(view: View, prepared: PreparedRequest, rules: ElisionRules) -> NextRequest:
     added = tuple(item for item in prepared.view.items if _is_added(item, view))
     compacted = any(one.compaction is not None for one in prepared.reduced)
-    rules = ElisionRules.from_settings(runtime.settings, str(runtime.folders.cwd))
-    plan, edits = plan_elisions(view, now(), rules), edits_added(prepared.view, view)
+    plan = plan_elisions(view, now(), rules)
+    edits = edits_added(prepared.view, view)
     planned = planned_by_rule(edits, name_subjects(view, plan, edits))
     return NextRequest(prepared.tokens, added, compacted, planned, plan.unidentified)
 

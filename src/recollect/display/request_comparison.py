@@ -7,13 +7,13 @@ that, and the report says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
 from recollect.codecs.cache_breaks import CacheComparison
-from recollect.display.display_text import one_line
+from recollect.display.display_text import one_line, pluralize
 from recollect.entries import Entry, Request, Usage
 from recollect.errors import BadInput
 from recollect.explanation import fresh_tokens
@@ -111,6 +111,17 @@ def describe_comparison(compared: ComparedRequest, short: Mapping[str, str]) -> 
         unread = "but the provider reports nothing cached"
         cause = UNKNOWN_CACHED if usage.cached is None else unread
     return found.describe(short.get(found.edit, "")), one_line(cause)
+
+
+def break_rows(found: CacheComparison) -> Iterator[tuple[str, str]]:
+    """Why a prompt cache was broken and where, with what stood there, each with a label."""
+    yield "why", one_line(found.cause)
+    where = f", in `{found.field}`" if found.field else ""
+    yield "byte", f"{found.at:,} of {found.size:,} is the first that differs{where}"
+    yield "was", one_line(found.was)
+    yield "now", one_line(found.now)
+    behind = f"{pluralize(found.tokens_behind, 'token')} of messages behind it are sent afresh"
+    yield "", f"about {behind}"
 
 
 def request_document(one: ComparedRequest) -> dict[str, Any]:

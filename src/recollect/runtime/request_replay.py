@@ -7,6 +7,8 @@ followed a message. The digest in the log tells whether the bytes are those that
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -18,6 +20,7 @@ from recollect.models.resolve import ResolvedModel
 from recollect.past_requests import PastRequest, load_recorded, load_setup, read_past_entries
 from recollect.profiles import WireName
 from recollect.runtime.model_choice import model_for_wire, next_model
+from recollect.runtime.prepare_apart import prepare_apart
 from recollect.runtime.prompt_run import DEFAULT_OPTIONS, RunOptions
 from recollect.runtime.runtime import Runtime
 from recollect.session import Session
@@ -79,8 +82,22 @@ async def load_next(
         model = model_for_wire(model, to, runtime.settings, named=bool(options.model))
     view = await fold_stored(store, entries, counter_for(model.name), runtime.curation)
     message = await runtime.prompt_message(prompt) if prompt else None
-    prepared = await runtime.prepare(Session(store, session.id, view), model, message, options)
+    own = Session(store, session.id, view)
+    prepared = await prepare_apart(runtime, own, model, message, options)
     return Replay(PastRequest(prepared.view, model, prepared.options))
+
+
+async def encode_next(
+    runtime: Runtime,
+    session: SessionInfo,
+    to: WireName | None = None,
+    options: RunOptions = DEFAULT_OPTIONS,
+) -> bytes:
+    """The next request byte for byte, in the model's own format or in another."""
+    past = (await load_next(runtime, session, "", to, options)).past
+    encode = partial(runtime.encode, text_tools=past.text_tools)
+    encoded, _ = await asyncio.to_thread(encode, past.view, past.model, past.options)
+    return b"".join(encoded.chunks)
 
 
 async def load_replay(

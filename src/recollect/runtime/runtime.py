@@ -26,6 +26,7 @@ from recollect.agent.prepared_request import PreparedRequest
 from recollect.codecs.encoder import EncodedRequest
 from recollect.codecs.wire_protocol import Declaration, RequestOptions
 from recollect.compaction.budget import Budget, calibrate_budget
+from recollect.compaction.compaction_range import CompactionRange
 from recollect.compaction.proposal import OnRound, Proposal, ignore_round
 from recollect.entries import Message
 from recollect.errors import BadSettings, RecollectError
@@ -136,6 +137,12 @@ class Runtime:
         """The same runtime for another door: somebody else to warn and to ask."""
         other = copy(self)
         other.door = door
+        return other
+
+    def for_thread(self, warn: Callable[[str], None]) -> Runtime:
+        """The same runtime for previews on another event loop."""
+        other = self.for_door(msgspec.structs.replace(self.door, warn=warn, approve=None))
+        other._memory, other._connections = {}, IdleConnections()
         return other
 
     def reconfigured(self, overrides: Overrides) -> Runtime:
@@ -286,10 +293,11 @@ class Runtime:
         use_model: bool = True,
         preview: bool = False,
         on_round: OnRound = ignore_round,
+        part: CompactionRange | None = None,
     ) -> Proposal:
-        """Compact a session by the user's wish. The model writes the snapshot where it can be
-        called; otherwise, and without `use_model`, code does. A preview stores nothing and runs no
-        hooks."""
+        """Compact a session, or a part of it, by the user's wish. The model writes the snapshot
+        where it can be called; otherwise, and without `use_model`, code does. A preview stores
+        nothing and runs no hooks."""
         async with self._open_resolved(model, start=use_model) as called:
             await session.count_for(called.name)
             hooks = None if preview else build_hooks(self.effective, warn=self.door.warn)
@@ -302,9 +310,11 @@ class Runtime:
             budget = self.message_budget(model, session)
             if target is not None:
                 budget = budget.with_target(target)
+            elif part is not None:  # the user chose what stays: whatever is smaller will do
+                budget = budget.allowing(session.view().tokens)
             session = session.scratch() if preview else session
             before = session.view()
-            proposal = await fitter.compact(session, budget, "manual", instructions, on_round)
+            proposal = await fitter.compact(session, budget, "manual", instructions, on_round, part)
             await keep_session_model(session, before)
             return proposal
 

@@ -72,6 +72,22 @@ def parse_snapshot(text: str) -> Snapshot | None:
     return Snapshot(**best) if best else None
 
 
+def text_outside(text: str) -> str:
+    """What stands outside of every section, in one line: no reader of the snapshot finds it."""
+    found, at, open_name = [], 0, ""
+    for tag in _without_scratchpads(text):
+        closing, name = tag[1] == "/", tag[2].lower()
+        if not open_name:
+            found.append(text[at : tag.start()])
+        elif not (closing and name not in (open_name, _OUTER)):
+            open_name = ""
+        if name in SECTIONS and not closing:
+            open_name = name
+        at = tag.end()
+    rest = "" if open_name else text[at:]
+    return " ".join(" ".join((*found, rest)).split())
+
+
 def _snapshots(text: str) -> Iterator[dict[str, str]]:
     sections: dict[str, str] = {}
     for name, body in _elements(text):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
+from recollect.terminal import context_commands
 from recollect.terminal.command_help import show_help
 from recollect.terminal.history_commands import (
     fork_session,
@@ -61,6 +62,13 @@ TEXT_COMMANDS: dict[str, TextCommand] = {
     "resume": resume,
     "import": import_files,
     "export": export,
+    "context": context_commands.show_context,
+    "compact": context_commands.compact_session,
+    "pin": context_commands.pin_entry,
+    "drop": context_commands.drop_entry,
+    "restore": context_commands.restore_entry,
+    "recall": context_commands.recall_entry,
+    "search": context_commands.search_entries,
 }
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from textual.worker import Worker
 
+from recollect.terminal import context_screens
 from recollect.terminal.history_commands import fork_session, rename_session, rewind_in_text
 from recollect.terminal.rewind_screen import RewindScreen
 from recollect.terminal.rewind_steps import RewindDone
@@ -93,4 +94,8 @@ SCREEN_COMMANDS: dict[str, ScreenCommand] = {
     "tree": _tree,
     "resume": show_resume,
     "import": show_import,
+    "context": context_screens.show_context,
+    "compact": context_screens.show_compaction,
+    "recall": context_screens.show_recalled,
+    "search": context_screens.show_found,
 }

@@ -36,13 +36,13 @@ COMMANDS = (
     SlashCommand("tree", "every branch of this session", ""),
     SlashCommand("context", "what the model sees, and what not"),
     SlashCommand(
-        "compact", "replace the older part with a snapshot", "[INSTRUCTIONS]", ("compress",)
+        "compact", "replace the older part with a snapshot", "[INSTRUCTIONS | undo]", ("compress",)
     ),
     SlashCommand("pin", "keep an entry in sight", "ENTRY"),
     SlashCommand("drop", "leave an entry out of what the model sees", "ENTRY"),
     SlashCommand("restore", "undo what left an entry out", "ENTRY"),
     SlashCommand("recall", "show all of an entry", "ENTRY"),
-    SlashCommand("search", "find entries by their words", "WORDS"),
+    SlashCommand("search", "find entries by their words", "WORDS [--all]"),
     SlashCommand("memory", "what every session here is told", "show|list|add TEXT|refresh"),
     SlashCommand("directory", "the folders to work in", "show|add DIR", ("dir",)),
     SlashCommand("model", "which model answers", "[NAME]"),

@@ -1,0 +1,85 @@
+"""`/search`: what was found, with its passage; Enter shows the text, `o` opens the session."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.style import Style
+from rich.text import Text as RichText
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.screen import Screen
+from textual.widgets import Static
+
+from recollect.display.display_text import one_line, truncate
+from recollect.display.entry_summary import describe_edit
+from recollect.display.entry_text import message_text
+from recollect.display.found_entries import SearchRow
+from recollect.entries import Message
+from recollect.errors import RecollectError
+from recollect.terminal.row_list import RowList
+from recollect.terminal.session_runner import SessionRunner
+from recollect.terminal.text_screen import TextScreen
+
+_DIM, _ID = Style(dim=True), Style(color="yellow")
+KEYS = "↑↓ move  Enter text  o open the session  Esc close"
+
+
+class SearchScreen(Screen[None]):
+    DEFAULT_CSS = """
+    SearchScreen #title { height: 1; padding: 0 1; text-style: bold; }
+    SearchScreen #about { height: 1; padding: 0 1; color: $text-accent; }
+    SearchScreen #keys { height: 1; padding: 0 1; color: $text-muted; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("escape", "dismiss", "Close"),
+        ("q", "dismiss", "Close"),
+        ("o", "open", "Open the session"),
+    ]
+
+    def __init__(self, runner: SessionRunner, words: str, found: tuple[SearchRow, ...]) -> None:
+        super().__init__()
+        self.runner, self.words, self.found = runner, words, found
+
+    def compose(self) -> ComposeResult:
+        yield Static(truncate(f"found for {one_line(self.words)}", 200), id="title", markup=False)
+        yield RowList(self._draw)
+        yield Static("", id="about", markup=False)
+        yield Static(KEYS, id="keys", markup=False)
+
+    def on_mount(self) -> None:
+        rows = self.query_one(RowList)
+        rows.focus()
+        rows.show(len(self.found))
+
+    def _draw(self, row: int, width: int) -> RichText:
+        found = self.found[row]
+        text = RichText(f"{found.short} ", _ID, no_wrap=True)
+        return text.append(truncate(found.passage, max(4, width - text.cell_len)), Style())
+
+    @property
+    def current(self) -> SearchRow:
+        return self.found[self.query_one(RowList).cursor]
+
+    @on(RowList.Moved)
+    def _moved(self) -> None:
+        self._say(self.current.about)
+
+    def _say(self, text: str) -> None:
+        self.query_one("#about", Static).update(truncate(one_line(text), max(10, self.size.width)))
+
+    @on(RowList.Chosen)
+    def _show(self) -> None:
+        found = self.current
+        body = found.hit.entry.body
+        text = message_text(body) if isinstance(body, Message) else describe_edit(body)
+        self.app.push_screen(TextScreen(f"{found.short} {found.about}", text))
+
+    def action_open(self) -> None:
+        try:
+            self.runner.open(self.current.session.id)
+        except RecollectError as error:
+            self._say(str(error))
+            return
+        self.dismiss()

@@ -1,0 +1,237 @@
+"""A pager for a long text: scrolling, search with `/`, `n` and `N`, copying with `c`.
+
+The text is sanitized once and broken into lines as they come into sight, so one of ten megabytes
+opens and scrolls like a short one; lines of any length are folded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_right
+from itertools import accumulate
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.events import Resize
+from textual.geometry import Size
+from textual.screen import Screen
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.widgets import Input, Static
+
+from recollect.display.display_text import display_width, one_line, sanitize, truncate
+
+SHORT = 50_000  # characters: longer texts are prepared beside the event loop
+MEASURED = 4_000  # characters: longer lines are folded by their number, not by their width
+_FOUND = Style(reverse=True)
+
+
+class PagedText:
+    """A text in rows of a given width."""
+
+    def __init__(self, text: str, width: int) -> None:
+        self.width = max(2, width)
+        self.lines = text.expandtabs(4).split("\n")
+        self._steps = [self._step(line) for line in self.lines]
+        heights = [
+            max(1, -(-len(line) // step))
+            for line, step in zip(self.lines, self._steps, strict=True)
+        ]
+        self._ends = list(accumulate(heights))
+
+    def _step(self, line: str) -> int:
+        """Characters in a row: half as many where some may be two columns wide."""
+        if line.isascii() or (len(line) <= MEASURED and display_width(line) <= len(line)):
+            return self.width
+        return self.width // 2
+
+    @property
+    def height(self) -> int:
+        return self._ends[-1]
+
+    def row(self, number: int) -> str:
+        line = bisect_right(self._ends, number)
+        if line >= len(self.lines):
+            return ""
+        step = self._steps[line]
+        start = (number - (self._ends[line - 1] if line else 0)) * step
+        return self.lines[line][start : start + step]
+
+    def find(self, words: str, start: int, *, back: bool = False) -> int | None:
+        """The next row from here on whose line has these words, around the end."""
+        wanted = words.lower()
+        if not wanted:
+            return None
+        first = bisect_right(self._ends, max(0, start))
+        count = len(self.lines)
+        for offset in range(count + 1):
+            number = (first - offset if back else first + offset) % count
+            line, begin = self.lines[number].lower(), 0
+            places = []
+            while (at := line.find(wanted, begin)) >= 0:
+                places.append(self._row_of(number, at))
+                begin = at + max(1, self._steps[number])
+            if offset == 0:
+                places = [one for one in places if (one <= start if back else one >= start)]
+            if places:
+                return places[-1] if back else places[0]
+        return None
+
+    def _row_of(self, line: int, character: int) -> int:
+        return (self._ends[line - 1] if line else 0) + character // self._steps[line]
+
+
+class TextView(ScrollView, can_focus=True):
+    DEFAULT_CSS = "TextView { height: 1fr; min-height: 1; padding: 0 1; overflow-x: hidden; }"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("up", "scroll_up", "Up"),
+        ("down", "scroll_down", "Down"),
+        ("space", "page_down", "Page down"),
+        ("pageup", "page_up", "Page up"),
+        ("pagedown", "page_down", "Page down"),
+        ("home", "scroll_home", "Beginning"),
+        ("end", "scroll_end", "End"),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.text, self.words = "", ""
+        self.folded = PagedText("", 80)
+
+    @property
+    def columns(self) -> int:
+        return self.scrollable_content_region.width or 80
+
+    def show(self, text: str, folded: PagedText | None = None) -> None:
+        """A text that was sanitized, and perhaps folded already."""
+        self.text = text
+        self._fold(folded)
+
+    def _fold(self, folded: PagedText | None = None) -> None:
+        self.folded = folded or PagedText(self.text, self.columns)
+        self.virtual_size = Size(1, self.folded.height)
+        self.refresh()
+
+    def on_resize(self, event: Resize) -> None:
+        del event
+        self._fold()
+
+    def render_line(self, y: int) -> Strip:
+        width = self.scrollable_content_region.width
+        row = self.folded.row(self.scroll_offset.y + y)
+        strip = Strip(_marked(row, self.words))
+        return strip.crop_extend(0, max(0, width), Style()).apply_style(self.rich_style)
+
+    def seek(self, words: str, *, back: bool = False, again: bool = False) -> bool:
+        """Scroll to the next place with these words; whether there is one."""
+        self.words = words
+        start = self.scroll_offset.y + (0 if not again else -1 if back else 1)
+        row = self.folded.find(words, start, back=back)
+        self.refresh()
+        if row is None:
+            return False
+        self.scroll_to(y=row, animate=False, immediate=True)
+        return True
+
+
+def _marked(row: str, words: str) -> list[Segment]:
+    """The row with these words marked."""
+    if not words:
+        return [Segment(row)]
+    found, at, low = [], 0, row.lower()
+    while len(low) == len(row) and (start := low.find(words.lower(), at)) >= 0:
+        found += [Segment(row[at:start]), Segment(row[start : start + len(words)], _FOUND)]
+        at = start + len(words)
+    return [*found, Segment(row[at:])]
+
+
+class TextScreen(Screen[None]):
+    """One text with a title; `keys` are what else can be pressed, for the last line."""
+
+    DEFAULT_CSS = """
+    TextScreen #title { height: 1; padding: 0 1; text-style: bold; }
+    TextScreen #keys { height: 1; padding: 0 1; color: $text-muted; }
+    TextScreen #find { height: 1; border: none; display: none; }
+    TextScreen #find.open { display: block; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("escape", "leave", "Close"),
+        ("q", "leave", "Close"),
+        ("slash", "find", "Search"),
+        ("n", "next", "Next"),
+        ("N", "previous", "Previous"),
+        ("c", "copy", "Copy"),
+    ]
+    KEYS = "↑↓ PgUp PgDn · / search · n N next · c copy · Esc close"
+
+    def __init__(self, title: str, text: str = "") -> None:
+        super().__init__()
+        self.heading, self.text = title, text
+
+    def compose(self) -> ComposeResult:
+        yield Static("", id="title", markup=False)
+        yield TextView()
+        yield Input(id="find", placeholder="search")
+        yield Static(self.KEYS, id="keys", markup=False)
+
+    def on_mount(self) -> None:
+        self.view.focus()
+        self.show_text(self.heading, self.text)
+
+    @property
+    def view(self) -> TextView:
+        return self.query_one(TextView)
+
+    @work(exclusive=True, group="text")
+    async def show_text(self, title: str, text: str) -> None:
+        """Another text; sanitizing megabytes is not done on the event loop."""
+        self.heading, self.text = title, text
+        self.query_one("#title", Static).update(truncate(one_line(title), 400))
+        if len(text) < SHORT:
+            self.view.show(sanitize(text))
+        else:
+            clean = await asyncio.to_thread(sanitize, text)
+            self.view.show(clean, await asyncio.to_thread(PagedText, clean, self.view.columns))
+
+    def say(self, text: str) -> None:
+        """A word in the last line."""
+        self.query_one("#keys", Static).update(f"{one_line(text)} · {self.KEYS}")
+
+    def action_leave(self) -> None:
+        if self.query_one("#find", Input).has_class("open"):
+            self._close_find()
+        else:
+            self.dismiss()
+
+    def action_find(self) -> None:
+        field = self.query_one("#find", Input)
+        field.add_class("open")
+        field.focus()
+
+    def _close_find(self) -> None:
+        self.query_one("#find", Input).remove_class("open")
+        self.view.focus()
+
+    @on(Input.Submitted, "#find")
+    def _find(self, event: Input.Submitted) -> None:
+        event.stop()
+        self._close_find()
+        self._seek(event.value)
+
+    def action_next(self) -> None:
+        self._seek(self.view.words, again=True)
+
+    def action_previous(self) -> None:
+        self._seek(self.view.words, again=True, back=True)
+
+    def _seek(self, words: str, *, again: bool = False, back: bool = False) -> None:
+        if words and not self.view.seek(words, again=again, back=back):
+            self.say(f"nowhere: {words}")
+
+    def action_copy(self) -> None:
+        self.app.copy_to_clipboard(self.text)
+        self.say(f"copied {len(self.text):,} characters")
