@@ -11,9 +11,11 @@ from textual.widgets import Static
 
 from recollect.agent.exchange import ReplyFinished
 from recollect.display.display_text import one_line, sanitize
+from recollect.display.session_cost import SessionCost
 from recollect.errors import RecollectError
 from recollect.runtime.prompt_run import RunResult, RunStarted
 from recollect.session import Session
+from recollect.terminal.activity_line import ActivityLine
 from recollect.terminal.approval_panel import ApprovalPanel
 from recollect.terminal.command_table import run_command
 from recollect.terminal.event_feed import EventFeed
@@ -32,17 +34,18 @@ from recollect.terminal.terminal_events import (
     TerminalEvent,
 )
 from recollect.terminal.transcript_blocks import BlockList
+from recollect.terminal.transcript_loader import TranscriptLoader
 from recollect.terminal.transcript_view import TranscriptView
-
-FIRST_PAGE, PAGE = 200, 1_000  # entries
 
 
 class ChatScreen(Screen[None]):
     DEFAULT_CSS = """
-    ChatScreen #activity { height: auto; padding: 0 1; color: $text-muted; }
     ChatScreen #queue { height: auto; padding: 0 1; color: $text-muted; }
     """
-    BINDINGS = [("escape", "interrupt", "Interrupt")]
+    BINDINGS = [
+        ("escape", "interrupt", "Interrupt"),
+        ("ctrl+up", "focus_transcript", "Go to the conversation"),
+    ]
 
     def __init__(
         self,
@@ -53,10 +56,12 @@ class ChatScreen(Screen[None]):
         self.runner, self._show_screen = runner, show_screen
         self.transcript = BlockList()
         self.feed = EventFeed(self.transcript)
+        self._loader: TranscriptLoader | None = None
+        self._cost = SessionCost()
 
     def compose(self) -> ComposeResult:
         yield TranscriptView(self.transcript)
-        yield Static("", id="activity", markup=False)
+        yield ActivityLine()
         yield Static("", id="queue", markup=False)
         yield PromptInput()
         yield StatusLine()
@@ -71,11 +76,11 @@ class ChatScreen(Screen[None]):
         match event:
             case SessionOpened(session=session):
                 self.transcript.clear()
+                self._loader = None
                 if session is not None:
-                    self._load(session)
+                    self._open(session)
             case SessionReloaded(session=session):
-                self.transcript.clear()
-                self._load(session)
+                self._reload(session)
             case QueueChanged(waiting=waiting):
                 lines = [f"queued: {one_line(prompt.text)}" for prompt in waiting]
                 self.query_one("#queue", Static).update(sanitize("\n".join(lines)))
@@ -85,26 +90,40 @@ class ChatScreen(Screen[None]):
                 pass
         if isinstance(event, RunStarted | ReplyFinished | RunResult | PromptEnded | SessionOpened):
             self._show_status()
-        self.query_one("#activity", Static).update(sanitize(self.feed.activity))
+        self.query_one(ActivityLine).show(self.feed.activity)
 
     @work(exclusive=True, group="load")
-    async def _load(self, session: Session) -> None:
-        """The newest entries at once, older ones behind them."""
-        store = self.runner.runtime.store
-        head = session.view().head
-        count = (await store.session(session.id)).entries
-        start = max(0, count - FIRST_PAGE)
-        self.transcript.add_entries(
-            await store.page(session.id, start=start, limit=FIRST_PAGE, at=head)
-        )
-        while start:
-            end, start = start, max(0, start - PAGE)
-            page = await store.page(session.id, start=start, limit=end - start, at=head)
-            self.transcript.prepend_entries(page)
+    async def _open(self, session: Session) -> None:
+        self._loader = TranscriptLoader(self.transcript, self.runner.runtime.store, session)
+        await self._loader.open()
+
+    @work(exclusive=True, group="load")
+    async def _reload(self, session: Session) -> None:
+        if self._loader is None:
+            self._loader = TranscriptLoader(self.transcript, self.runner.runtime.store, session)
+        await self._loader.reload()
+
+    @on(TranscriptView.TopReached)
+    def _load_more(self) -> None:
+        if self._loader is not None:
+            self._loader.load_more()
+
+    @on(TranscriptView.Typed)
+    def _type_in_prompt(self, event: TranscriptView.Typed) -> None:
+        prompt = self.query_one(PromptInput)
+        prompt.focus()
+        prompt.insert(event.character)
+
+    def action_focus_transcript(self) -> None:
+        self.query_one(TranscriptView).focus()
 
     @work(exclusive=True, group="status")
     async def _show_status(self) -> None:
-        self.query_one(StatusLine).show(await read_status(self.runner))
+        line = self.query_one(StatusLine)
+        line.show(await read_status(self.runner, self._cost))
+        if (session := self.runner.session) is not None:
+            await self._cost.follow(self.runner.runtime.store, session.id)
+            line.show(await read_status(self.runner, self._cost))
 
     # --- what the user does ----------------------------------------------------------------------
 
