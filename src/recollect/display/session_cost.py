@@ -13,8 +13,8 @@ from recollect.agent.subagents import read_subagent_usage
 from recollect.entries import Body, Message, ToolResult, Usage
 from recollect.errors import UnknownEntry, UnknownModel
 from recollect.models.resolve import look_up_model
-from recollect.profiles import ModelPrice, compute_cost, find_profile
-from recollect.settings import Settings
+from recollect.profiles import compute_cost, find_profile
+from recollect.settings import ModelPrice, Settings
 from recollect.store.contract import Store
 from recollect.tokens import add_usage
 

@@ -20,7 +20,9 @@ HINT = "esc to interrupt"
 
 def activity_text(activity: str, seconds: float, width: int) -> str:
     """What is less important is left out where there is no room."""
-    elapsed = f"{int(seconds) // 60} min {int(seconds) % 60} s" if seconds >= 60 else f"{int(seconds)} s"
+    elapsed = (
+        f"{int(seconds) // 60} min {int(seconds) % 60} s" if seconds >= 60 else f"{int(seconds)} s"
+    )
     what = one_line(activity)
     for text in (f"{what} · {elapsed} · {HINT}", f"{what} · {elapsed}", what):
         if len(text) <= width:

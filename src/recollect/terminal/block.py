@@ -24,7 +24,7 @@ MAX_ARGUMENT = 12_000  # of one argument of a call
 _TAIL = 8_000  # characters of a cut output that are its end
 
 
-class Block(msgspec.Struct, frozen=True):
+class Block(msgspec.Struct, frozen=True, gc=False):
     key: str  # tells it from all others; the same for as long as it is shown
     kind: BlockKind
     text: str  # of a call: its arguments, as JSON

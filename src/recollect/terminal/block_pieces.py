@@ -6,19 +6,19 @@ screenful, so that showing one takes a few milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Literal, NamedTuple, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from recollect.display.entry_summary import format_argument
 from recollect.entries import handle_of
 from recollect.terminal.block import Block, is_long
 from recollect.terminal.call_summary import (
-    title_of_call,
     find_diff,
     partial_title,
     subagent_answer,
     subagent_session,
     summarize_call,
+    title_of_call,
 )
 from recollect.terminal.markdown_pieces import MarkdownPiece, split_markdown
 from recollect.toolkinds import classify_call, find_paths, parse_arguments
@@ -28,6 +28,7 @@ PieceKind: TypeAlias = Literal[
     "more", "info", "warning", "error", "gap",
 ]  # fmt: skip
 PIECE_LINES, PIECE_SIZE = 60, 4_000  # of a piece of plain text
+FOLDED_CALL = 1  # line
 FOLDED_LINES, FOLDED_SIZE = 12, 1_500  # of a long prompt
 _IN_DIFF = ("old_string", "new_string", "old_str", "new_str", "oldText", "newText", "edits")
 
@@ -79,7 +80,7 @@ def growing_call(name: str, arguments: str, size: int) -> list[Piece]:
 
 
 def growing_thought(lines: int) -> list[Piece]:
-    return [Piece("thinking", "", str(lines), gap=True)]
+    return [Piece("thinking", "", str(lines), "running", gap=True)]
 
 
 def estimate_piece(piece: Piece, width: int) -> int:
@@ -92,9 +93,9 @@ def estimate_piece(piece: Piece, width: int) -> int:
 
 def estimate_weights(block: Block) -> tuple[int, int, int]:
     """What the height of a block is estimated by: its lines while folded (0: it does not fold),
-    its line ends and its characters."""
+    of a call without the empty line after it), its line ends and its characters."""
     if block.kind == "tool":
-        return 2, block.output.count("\n") + 3, len(block.output) + len(block.text)
+        return FOLDED_CALL, block.output.count("\n") + 3, len(block.output) + len(block.text)
     folded = 2 if block.kind == "thought" else FOLDED_LINES + 2 if is_long(block.text) else 0
     folded = 0 if block.kind in ("reply", "notice") else folded
     return folded, block.text.count("\n"), len(block.text)
@@ -103,9 +104,9 @@ def estimate_weights(block: Block) -> tuple[int, int, int]:
 # --- one kind each -------------------------------------------------------------------------------
 
 
-def _plain(kind: PieceKind, text: str, **more: str) -> Iterator[Piece]:
+def _plain(kind: PieceKind, text: str, info: str = "") -> Iterator[Piece]:
     for number, part in enumerate(split_lines(text)):
-        yield Piece(kind, part, first=not number, **more)
+        yield Piece(kind, part, info, first=not number)
 
 
 def split_lines(text: str) -> Iterator[str]:
@@ -155,36 +156,36 @@ def _call(block: Block) -> Piece:
 def _details(block: Block) -> Iterator[Piece]:
     given = parse_arguments(block.text)
     diff = find_diff(block)
-    if given is None:
-        if block.text:
-            yield from _plain("text", block.text)
-        given = {}
-    kind = classify_call(block.name, given)
-    for name, value in given.items():
-        if diff and (name in _IN_DIFF or (kind == "write" and name == "content")):
-            continue
-        if diff and isinstance(value, str) and value == diff:
-            continue
-        if kind == "write" and name == "content" and isinstance(value, str):
-            yield from _plain("source", value, info=_language(block))
-            continue
-        if isinstance(value, str) and value in title_of_call(block):
-            continue
-        text = value if isinstance(value, str) else format_argument(value)
-        yield from _plain("field", text, info=name)
+    if given is None and block.text:
+        yield from _plain("text", block.text)
+    yield from _arguments(block, given or {}, diff)
     output = block.output
     if diff and diff in output:
         output = output[: output.index(diff)].rstrip("\n")
     if block.name == "task" and block.state == "done":
         yield from _plain("text", subagent_answer(output))
         if session := subagent_session(output):
-            yield from _plain("field", session, info="session")
+            yield from _plain("field", session, "session")
     elif output.strip():
         yield from _plain("text", output.strip("\n"))
-    if diff.startswith("--- ") and diff.count("\n--- ") == 0:  # the title names the file
-        yield from _plain("diff", "\n".join(diff.split("\n")[2:]))
-    elif diff:
+    if diff.startswith("--- ") and "\n--- " not in diff:  # the title names the file
+        diff = "\n".join(diff.split("\n")[2:])
+    if diff:
         yield from _plain("diff", diff)
+
+
+def _arguments(block: Block, given: Mapping[str, Any], diff: str) -> Iterator[Piece]:
+    """What neither the title nor the difference says."""
+    kind, title = classify_call(block.name, given), title_of_call(block)
+    for name, value in given.items():
+        is_content = kind == "write" and name == "content"
+        if diff and (name in _IN_DIFF or is_content or value == diff):
+            continue
+        if is_content and isinstance(value, str):
+            yield from _plain("source", value, _language(block))
+        elif not (isinstance(value, str) and value in title):
+            text = value if isinstance(value, str) else format_argument(value)
+            yield from _plain("field", text, name)
 
 
 def _language(block: Block) -> str:

@@ -16,7 +16,7 @@ from textual.strip import Strip
 
 from recollect.display.display_text import one_line, truncate
 from recollect.terminal.block import Block
-from recollect.terminal.block_pieces import Piece, pieces_of
+from recollect.terminal.block_pieces import Piece
 from recollect.terminal.call_summary import title_of_call
 from recollect.terminal.markdown_rendering import render_code, render_markdown
 from recollect.terminal.styled_lines import (
@@ -41,13 +41,7 @@ def render_piece(piece: Piece, look: Look) -> list[Strip]:
     lines = _render(piece, look)
     if piece.gap:
         lines.append([])
-    return finish(lines, look.width)
-
-
-def render_block(block: Block, look: Look, *, unfolded: bool = False) -> list[Strip]:
-    """All lines of a block, with an empty one after it."""
-    pieces = pieces_of(block, unfolded=unfolded)
-    return [strip for piece in pieces for strip in render_piece(piece, look)]
+    return finish(lines, look)
 
 
 def call_title(block: Block) -> str:

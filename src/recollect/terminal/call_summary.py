@@ -83,20 +83,24 @@ def _subject(kind: ToolKind, name: str, given: Mapping[str, Any]) -> str:
         return f"{first} …" if more else first
     if kind in ("search", "list"):
         pattern = next((given[k] for k in _PATTERNS if isinstance(given.get(k), str)), "")
-        place = next((each.path for each in find_paths(given)), "")
-        return f"{pattern} in {place}" if pattern and place else pattern or place
+        folder = next((each.path for each in find_paths(given)), "")
+        return f"{pattern} in {folder}" if pattern and folder else pattern or folder
     if kind in ("read", "write", "edit", "delete"):
-        places = find_paths(given)
-        if not places:
-            return ", ".join(find_patched_paths(given))
-        first = places[0]
-        lines = f":{first.start}-{first.end or ''}" if first.start and kind == "read" else ""
-        more = f" and {len(places) - 1} more" if len(places) > 1 else ""
-        return f"{first.path}{lines}{more}"
+        return _files(kind, given)
     if name == "task" or "subagent_type" in given:
         said = given.get("description")
         return said if isinstance(said, str) else ""
     return ""
+
+
+def _files(kind: ToolKind, given: Mapping[str, Any]) -> str:
+    files = find_paths(given)
+    if not files:
+        return ", ".join(find_patched_paths(given))
+    first = files[0]
+    lines = f":{first.start}-{first.end or ''}" if first.start and kind == "read" else ""
+    more = f" and {len(files) - 1} more" if len(files) > 1 else ""
+    return f"{first.path}{lines}{more}"
 
 
 # --- what came of it -----------------------------------------------------------------------------
@@ -165,7 +169,9 @@ def _search_fact(output: str) -> str:
     if found is None:
         return _count_lines(output)
     matches = "1 match" if found[1] == "1" else f"{found[1]} matches"
-    return f"{matches} in {pluralize(int(found[2].replace(',', '')), 'file')}" if found[2] else matches
+    return (
+        f"{matches} in {pluralize(int(found[2].replace(',', '')), 'file')}" if found[2] else matches
+    )
 
 
 def _change_fact(block: Block) -> str:

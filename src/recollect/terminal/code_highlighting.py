@@ -1,22 +1,27 @@
 """Source code in colours, for dark and light screens.
 
-Only the colours and weights of a style are used; the background is the screen's. Code with very long
-lines, or in a language that nobody knows, is shown without colours.
+Only the colours and weights of a style are used; the background is the screen's. Code with very
+long lines, or in a language that nobody knows, is shown without colours.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
+from typing import Protocol, TypeAlias
 
-from pygments.lexer import Lexer
-from pygments.lexers import get_lexer_by_name
-from pygments.styles import get_style_by_name
-from pygments.token import _TokenType
-from pygments.util import ClassNotFound
 from rich.segment import Segment
 from rich.style import Style
+from rich.syntax import PygmentsSyntaxTheme, Syntax
 
 from recollect.terminal.styled_lines import TAB, Line, fold_line, fold_text
+
+TokenKind: TypeAlias = tuple[str, ...]
+
+
+class Lexer(Protocol):
+    def get_tokens(self, text: str) -> Iterable[tuple[TokenKind, str]]: ...
+
 
 MAX_HIGHLIGHTED = 8_000  # characters
 _MAX_LINE = 1_000
@@ -25,18 +30,19 @@ _STYLES = {True: "github-dark", False: "xcode"}
 
 @lru_cache(64)
 def _lexer(language: str) -> Lexer | None:
-    name = language.split()[0].strip("{}.").lower() if language.split() else ""
-    try:
-        return get_lexer_by_name(name, stripnl=False, ensurenl=False) if name else None
-    except ClassNotFound:
-        return None
+    name = language.strip().partition(" ")[0].strip("{}.").lower()
+    return Syntax("", name).lexer if name else None
+
+
+@lru_cache(2)
+def _theme(name: str) -> PygmentsSyntaxTheme:
+    return PygmentsSyntaxTheme(name)
 
 
 @lru_cache(512)
-def _style(kind: _TokenType, dark: bool) -> Style:  # noqa: FBT001 - a cached function's key
-    found = get_style_by_name(_STYLES[dark]).style_for_token(kind)
-    color = f"#{found['color']}" if found["color"] else None
-    return Style(color=color, bold=found["bold"] or None, italic=found["italic"] or None)
+def _style(kind: TokenKind, theme: str) -> Style:
+    found = _theme(theme).get_style_for_token(kind)
+    return Style(color=found.color, bold=found.bold or None, italic=found.italic or None)
 
 
 def highlight_code(text: str, language: str, width: int, *, dark: bool) -> list[Line]:
@@ -47,10 +53,12 @@ def highlight_code(text: str, language: str, width: int, *, dark: bool) -> list[
         return fold_text(text, width)
     lines: list[Line] = [[]]
     for kind, value in lexer.get_tokens(text.expandtabs(TAB)):
-        style = _style(kind, dark)
+        style = _style(kind, _STYLES[dark])
         for number, part in enumerate(value.split("\n")):
             if number:
                 lines.append([])
             if part:
                 lines[-1].append(Segment(part, style))
+    if not text.endswith("\n") and len(lines) > 1 and not lines[-1]:
+        lines.pop()  # the lexer ends every text with a line end
     return [folded for line in lines for folded in fold_line(line, width)]

@@ -27,7 +27,6 @@ from recollect.entries import (
     UnknownBody,
 )
 from recollect.store.output_notes import output_part
-from recollect.transcripts.subagent_links import OURS, SUBAGENT, read_link
 from recollect.terminal.block import (
     Block,
     BlockState,
@@ -36,6 +35,7 @@ from recollect.terminal.block import (
     bound_output,
     bound_text,
 )
+from recollect.transcripts.subagent_links import OURS, SUBAGENT, read_link
 
 CUT_OFF = "the reply was cut off: it reached the limit of its length"
 _CUT = frozenset({"length", "max_tokens", "MAX_TOKENS"})

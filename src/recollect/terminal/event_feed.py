@@ -1,7 +1,7 @@
 """Turns what a `SessionRunner` tells into blocks of a transcript, and into what is happening now.
 
 What is stored is shown from the log: after each step of a run, the entries that came take the place
-of what was shown while they arrived. Only what is in no log, such as a retry, is a notice of its own.
+of what was shown while they arrived. Only what is in no log, such as a retry, is its own notice.
 """
 
 from __future__ import annotations

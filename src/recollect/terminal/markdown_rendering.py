@@ -1,7 +1,7 @@
 """A piece of Markdown as styled lines.
 
-Headings stand at the left, links show their address, HTML and entities are text like any other: what
-a model wrote is never more than it seems. Nothing nests deeper than a screen can show.
+Headings stand at the left, links show their address, HTML and entities are text like any other:
+what a model wrote is never more than it seems. Nothing nests deeper than a screen can show.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ class _Renderer:
             "table": self._table,
         }
 
-    def blocks(self, nodes: Sequence[SyntaxTreeNode], width: int, *, tight: bool = False) -> list[Line]:
+    def blocks(
+        self, nodes: Sequence[SyntaxTreeNode], width: int, *, tight: bool = False
+    ) -> list[Line]:
         found: list[Line] = []
         for node in nodes:
             if found and not tight:

@@ -31,7 +31,9 @@ def run_notices(event: TerminalEvent, *, in_log: bool = False) -> Iterator[RunNo
             yield RunNotice(f"the model did not answer; trying again {again} ({_short(reason)})")
         case CorrectionRequested(problems=problems, attempt=attempt, most=most):
             why = _short("; ".join(problems))
-            yield RunNotice(f"the reply could not be used; asking again, {attempt} of {most} ({why})")
+            yield RunNotice(
+                f"the reply could not be used; asking again, {attempt} of {most} ({why})"
+            )
         case ContextReduced():
             notes = list(reduction_notes(event))
             reduced = event.after < event.before

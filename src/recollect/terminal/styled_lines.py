@@ -1,8 +1,8 @@
 """Styled text as lines of a terminal.
 
 Pure: the same text, width and look give the same lines. `Look.clean` takes out of a text whatever a
-terminal would obey or hide, and each leaf of what is shown goes through it; `finish` looks once more
-at every line. No style has a link, so what is read is what is there.
+terminal would obey or hide, and each leaf of what is shown goes through it; `finish` looks once
+more at every line. No style has a link, so what is read is what is there.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ class Palette(NamedTuple):
     removed: Style = Style(color="red")
     tool: Style = Style(color="cyan")
     chosen: Style = Style(color="cyan", bold=True)
+    below: Style = Style(reverse=True)
 
 
 class Look(NamedTuple):
@@ -54,6 +55,7 @@ class Look(NamedTuple):
     dark: bool = True
     ascii: bool = False  # no symbols beyond ASCII
     palette: Palette = Palette()
+    base: Style = PLAIN  # under everything
 
     @property
     def room(self) -> int:
@@ -115,12 +117,12 @@ def line_width(line: Line) -> int:
     return sum(cell_len(segment.text) for segment in line)
 
 
-def prefix_lines(lines: list[Line], first: str, style: Style, other: str | None = None) -> list[Line]:
+def prefix_lines(
+    lines: list[Line], first: str, style: Style, other: str | None = None
+) -> list[Line]:
     """Lines that are indented as far as `first`, which stands before the first of them."""
     rest = " " * cell_len(first) if other is None else other
-    return [
-        [Segment(rest if number else first, style), *line] for number, line in enumerate(lines)
-    ]
+    return [[Segment(rest if number else first, style), *line] for number, line in enumerate(lines)]
 
 
 def fill_lines(lines: Iterable[Line], width: int, style: Style) -> Iterator[Line]:
@@ -131,12 +133,14 @@ def fill_lines(lines: Iterable[Line], width: int, style: Style) -> Iterator[Line
         yield [*styled, Segment(" " * missing, style)] if missing > 0 else styled
 
 
-def finish(lines: Iterable[Line], width: int) -> list[Strip]:
-    """The last look: no control character in any line, and none wider than the screen."""
+def finish(lines: Iterable[Line], look: Look) -> list[Strip]:
+    """The last look: no control character in any line, and each as wide as the screen. They are
+    painted as they are, so that a line that stays costs nothing when others come."""
     found = []
     for line in lines:
         strip = Strip([_safe(segment) for segment in line if segment.text])
-        found.append(strip if strip.cell_length <= width else strip.crop(0, width))
+        strip = strip.crop_extend(0, look.width, None)
+        found.append(strip.apply_style(look.base) if look.base else strip)
     return found
 
 

@@ -1,5 +1,5 @@
-"""The blocks of a conversation in order, folded from stored entries and, until these are there, from
-the events of a run.
+"""The blocks of a conversation in order, folded from stored entries and, until these are there,
+from the events of a run.
 
 A stored entry takes the place of what was shown of it while it arrived. So a session that is opened
 again shows what was there when it ran, except for notices that are in no log. Whoever shows the

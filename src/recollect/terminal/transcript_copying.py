@@ -1,4 +1,4 @@
-"""What is copied of a transcript: a whole block as it was stored, or the lines that were selected."""
+"""What is copied of a transcript: a whole block as it was stored, or lines that were selected."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Where every block of a transcript is on a screen, knowing only roughly what nobody has looked at.
 
 Heights of blocks that were never in sight are estimates. What holds still is a *place*: a line of a
-piece of a block. Whatever becomes known, is added on top, changes its height or its width, the first
-line of the screen stays the line it was, or the end stays in sight if it was.
+piece of a block. Whatever becomes known, is added on top, changes its height or its width, the
+first line of the screen stays the line it was, or the end stays in sight if it was.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from textual.strip import Strip
 
 from recollect.terminal.block import Block
 from recollect.terminal.block_pieces import (
+    FOLDED_CALL,
     Piece,
     end_with_gap,
     estimate_piece,
@@ -30,10 +31,10 @@ from recollect.terminal.markdown_pieces import MarkdownSplitter
 from recollect.terminal.styled_lines import Look
 from recollect.terminal.transcript_blocks import BlockList, GrowingText
 
-KEPT_LAYOUTS, KEPT_PIECES = 300, 800
+KEPT_LAYOUTS, KEPT_PIECES = 300, 250
 
 
-class Place(NamedTuple):
+class LinePlace(NamedTuple):
     """A line of a piece of a block; blocks are numbered as in the `BlockList`."""
 
     number: int
@@ -49,9 +50,7 @@ class Row(NamedTuple):
 class _BlockLayout:
     """The pieces of a block and their heights, as far as they are known."""
 
-    def __init__(
-        self, block: Block, *, unfolded: bool, width: int, tight: bool = False
-    ) -> None:
+    def __init__(self, block: Block, *, unfolded: bool, width: int, tight: bool = False) -> None:
         self.block, self.unfolded, self.width, self.tight = block, unfolded, width, tight
         self.pieces: list[Piece] = []
         self.heights: list[int] = []
@@ -89,7 +88,7 @@ class _GrowingLayout(_BlockLayout):
             self._put(start, end_with_gap(more) if more or not start else [])
         elif self.block.kind == "thought":
             self._lines += new.count("\n")
-            self._put(0, [growing_thought(self._lines + 1)._replace(state="running")])
+            self._put(0, growing_thought(self._lines + 1))
         else:
             self._start += new[: max(0, 2_000 - len(self._start))]
             self._put(0, growing_call(self.block.name, self._start, growing.size))
@@ -104,7 +103,7 @@ class TranscriptLayout:
         self.look = Look(80)
         self.unfolded = False
         self.following = True
-        self.place = Place(0)
+        self.place = LinePlace(0)
         self.top = 0
         self.rows: list[Row] = []
         self._toggled: set[str] = set()  # keys of blocks that are not as `unfolded` says
@@ -134,7 +133,7 @@ class TranscriptLayout:
             self._estimate(position) for position in range(start, len(self._weights))
         )
         if self.place.number - self.transcript.first >= len(blocks):
-            self.place = Place(self.transcript.first + max(0, len(blocks) - 1))
+            self.place = LinePlace(self.transcript.first + max(0, len(blocks) - 1))
 
     def prepended(self, count: int) -> None:
         weights = [*map(estimate_weights, self.transcript.blocks[:count])]
@@ -161,7 +160,7 @@ class TranscriptLayout:
         """Fold or unfold everything."""
         self.unfolded = unfolded
         self._toggled.clear()
-        self.place = Place(self.place.number)
+        self.place = LinePlace(self.place.number)
         self._estimate_all()
 
     def toggle(self, key: str) -> None:
@@ -173,7 +172,7 @@ class TranscriptLayout:
         self._heights[position] = self._estimate(position)
         self.following = False  # until the end turns out to be in sight
         if self.transcript.first + position == self.place.number:
-            self.place = Place(self.place.number)
+            self.place = LinePlace(self.place.number)
 
     def _estimate(self, position: int) -> int:
         folded, lines, size = self._weights[position]
@@ -182,7 +181,9 @@ class TranscriptLayout:
             if self._toggled:
                 unfolded = self.is_unfolded(self.transcript.blocks[position])
             if not unfolded:
-                return folded
+                follows = self._weights[position + 1 : position + 2]
+                alone = folded == FOLDED_CALL and not (follows and follows[0][0] == FOLDED_CALL)
+                return folded + alone
         return 2 + lines + size // self.look.room
 
     def _is_tight(self, position: int) -> bool:
@@ -301,26 +302,26 @@ class TranscriptLayout:
         """Another first line: so many further down, or up."""
         self.following = False
         number, piece, line = self.place
-        if lines >= 0:
-            left = lines + line
-            for number, piece in self._pieces_from(number, piece):
-                count = len(self._piece_lines(number, piece))
-                if left < count:
-                    self.place = Place(number, piece, left)
-                    return
-                left -= count
-            self.following = True
+        if line + lines >= 0:
+            self._move_down(line + lines)
             return
         left = -lines - line
-        if left <= 0:
-            self.place = Place(number, piece, -left)
-            return
         for above, one in self._pieces_before(number, piece):
             left -= len(self._piece_lines(above, one))
             if left <= 0:
-                self.place = Place(above, one, -left)
+                self.place = LinePlace(above, one, -left)
                 return
-        self.place = Place(self.transcript.first)
+        self.place = LinePlace(self.transcript.first)
+
+    def _move_down(self, left: int) -> None:
+        """So many lines down from the beginning of the first piece in sight."""
+        for number, piece in self._pieces_from(self.place.number, self.place.piece):
+            count = len(self._piece_lines(number, piece))
+            if left < count:
+                self.place = LinePlace(number, piece, left)
+                return
+            left -= count
+        self.following = True
 
     def go_to(self, line: int) -> None:
         """Another first line, far away."""
@@ -329,10 +330,12 @@ class TranscriptLayout:
 
     def show_block(self, number: int, height: int) -> None:
         """Move as little as possible so that a block is in sight, its beginning above all."""
-        top = self._line_of(Place(number))
-        lines = sum(len(self._piece_lines(number, n)) for n in range(len(self._layout(number).pieces)))
+        top = self._line_of(LinePlace(number))
+        lines = sum(
+            len(self._piece_lines(number, n)) for n in range(len(self._layout(number).pieces))
+        )
         if top < self.top or lines >= height:
-            self.following, self.place = False, Place(number)
+            self.following, self.place = False, LinePlace(number)
         elif (below := top + lines - self.top - height) > 0:
             self.move(below)
 
@@ -344,7 +347,7 @@ class TranscriptLayout:
             rows, _ = self._rows_from(place, end - start_line + 1)
             yield from (row.strip.text for row in rows[start - start_line :])
 
-    def _rows_from(self, place: Place, height: int) -> tuple[list[Row], bool]:
+    def _rows_from(self, place: LinePlace, height: int) -> tuple[list[Row], bool]:
         """The lines from a place on, and whether the last of all is among them."""
         rows: list[Row] = []
         skip = place.line
@@ -357,27 +360,27 @@ class TranscriptLayout:
                 return rows[:height], False
         return rows, True
 
-    def _place_before_end(self, height: int) -> Place:
+    def _place_before_end(self, height: int) -> LinePlace:
         """Where a screen begins whose last line is the last of all."""
         left = height
         end = self.transcript.first + len(self.transcript.blocks)
         for number, piece in self._pieces_before(end):
             left -= len(self._piece_lines(number, piece))
             if left <= 0:
-                return Place(number, piece, -left)
-        return Place(self.transcript.first)
+                return LinePlace(number, piece, -left)
+        return LinePlace(self.transcript.first)
 
-    def _line_of(self, place: Place) -> int:
+    def _line_of(self, place: LinePlace) -> int:
         layout = self._layout(place.number)
         before = self._heights.before(place.number - self.transcript.first)
         return before + sum(layout.heights[: place.piece]) + place.line
 
-    def _place_at(self, line: int) -> Place:
+    def _place_at(self, line: int) -> LinePlace:
         position, offset = self._heights.find(max(0, line))
         number = position + self.transcript.first
         heights = self._layout(number).heights
         for piece, height in enumerate(heights):
             if offset < height:
-                return Place(number, piece, offset)
+                return LinePlace(number, piece, offset)
             offset -= height
-        return Place(number, max(0, len(heights) - 1))
+        return LinePlace(number, max(0, len(heights) - 1))

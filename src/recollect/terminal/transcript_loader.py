@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 
 from recollect.entries import Entry
+from recollect.runtime.garbage_collection import keep_loaded
 from recollect.session import Session
 from recollect.store.contract import Store
 from recollect.terminal.transcript_blocks import BlockList
@@ -45,6 +46,7 @@ class TranscriptLoader:
                 await self._wanted.wait()
             await self._read_page(STEP)
             await asyncio.sleep(PAUSE)  # what the user types comes first
+        keep_loaded()
 
     async def reload(self) -> None:
         """The path is another one: show what changed, and leave the rest where it is."""

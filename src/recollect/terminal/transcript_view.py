@@ -8,13 +8,16 @@ sight; for a user who has scrolled up nothing moves, and a line says that there 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from itertools import zip_longest
 from time import monotonic
 from typing import Any, ClassVar
 
 from rich.segment import Segment
+from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Offset, Size
+from textual.geometry import Offset, Region, Size
 from textual.message import Message as TextualMessage
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
@@ -27,6 +30,7 @@ from recollect.terminal.transcript_copying import block_text, highlight, selecte
 from recollect.terminal.transcript_layout import TranscriptLayout
 
 PAINT_SECONDS = 1 / 30  # between two paints of what arrives
+DIM = 0.6  # how much of the text's colour dim text has
 NEW_BELOW = " ↓ new below "
 _NEAR = 3  # screenfuls that are measured on the way; further away places are estimated
 
@@ -35,7 +39,7 @@ class TranscriptView(ScrollView, can_focus=True):
     DEFAULT_CSS = """
     TranscriptView {
         height: 1fr; overflow-x: hidden; overflow-y: scroll; scrollbar-size-vertical: 1;
-        scrollbar-background: $background; scrollbar-color: $surface-lighten-2;
+        scrollbar-background: $background; scrollbar-color: $panel;
         scrollbar-background-hover: $background; scrollbar-background-active: $background;
     }
     TranscriptView > .transcript--user { background: $surface; color: $foreground; }
@@ -44,13 +48,13 @@ class TranscriptView(ScrollView, can_focus=True):
     TranscriptView > .transcript--code { background: $surface; }
     TranscriptView > .transcript--inline-code { color: $text-accent; }
     TranscriptView > .transcript--link { text-style: underline; }
-    TranscriptView > .transcript--dim { color: $foreground-darken-3; }
     TranscriptView > .transcript--failed { color: $text-error; }
     TranscriptView > .transcript--warned { color: $text-warning; }
     TranscriptView > .transcript--added { color: $text-success; background: $success-muted; }
     TranscriptView > .transcript--removed { color: $text-error; background: $error-muted; }
     TranscriptView > .transcript--tool { color: $text-primary; }
-    TranscriptView > .transcript--chosen { color: $background; background: $accent; }
+    TranscriptView > .transcript--chosen { color: $accent; }
+    TranscriptView > .transcript--below { color: $background; background: $accent; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         f"transcript--{name.replace('_', '-')}" for name in Palette._fields
@@ -58,7 +62,7 @@ class TranscriptView(ScrollView, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "choose(-1)", "Block above", show=False),
         Binding("down", "choose(1)", "Block below", show=False),
-        Binding("enter", "toggle", "Unfold"),
+        Binding("enter", "toggle_block", "Unfold"),
         Binding("c", "copy", "Copy"),
         Binding("ctrl+o", "unfold", "Unfold all"),
     ]
@@ -85,6 +89,7 @@ class TranscriptView(ScrollView, can_focus=True):
         self._pending = self._adjusting = self._told_top = False
         self._painted = 0.0
         self._pressed = Offset(-1, -1)
+        self._lines: list[Strip] = []  # as they were painted last
         transcript.listener = self
 
     # --- what changed ----------------------------------------------------------------------------
@@ -134,14 +139,23 @@ class TranscriptView(ScrollView, can_focus=True):
     def look(self) -> Look:
         width = max(10, self.scrollable_content_region.width)
         if self._look is None or self._look.width != width:
-            names = (name.replace("_", "-") for name in Palette._fields)
-            styles = (
-                self.get_component_rich_style(f"transcript--{name}", partial=True) for name in names
-            )
             self._look = Look(
-                width, dark=self.app.current_theme.dark, ascii=self._ascii, palette=Palette(*styles)
+                width,
+                dark=self.app.current_theme.dark,
+                ascii=self._ascii,
+                palette=Palette(*map(self._component_style, Palette._fields)),
+                base=self.rich_style,
             )
         return self._look
+
+    def _component_style(self, name: str) -> Style:
+        """Only what the style sheet says: the background is that of what it stands on."""
+        css = f"transcript--{name.replace('_', '-')}"
+        style = self.get_component_rich_style(css, partial=True)
+        if name != "dim" or style.color is not None:
+            return style
+        _, _, background, color = self.colors  # in any theme between the text and what is under it
+        return Style(color=background.blend(color, DIM).rich_color)
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
@@ -168,33 +182,58 @@ class TranscriptView(ScrollView, can_focus=True):
         self._adjusting = False
         if before[1] == self.shown.place and not self.shown.following:
             self._move_selection(self.shown.top - before[0])
-        self.paints += 1
-        self.refresh()
+        self._paint_rows()
         if self.shown.top:
             self._told_top = False
         elif not self._told_top:
             self._told_top = True
             self.post_message(self.TopReached())
 
+    def _paint_rows(self) -> None:
+        """Let those lines be painted that are not what they were."""
+        before, self._lines = self._lines, [*self._painted_lines()]
+        both = zip_longest(before, self._lines)
+        changed = [y for y, (old, new) in enumerate(both) if old is not new and old != new]
+        if changed:
+            self.paints += 1
+            top, width = changed[0], self.size.width
+            self.refresh(Region(0, top, width, changed[-1] - top + 1))
+
+    def _painted_lines(self) -> Iterator[Strip]:
+        look, selection = self.look, self.text_selection
+        height = self.scrollable_content_region.height
+        for y, (number, strip) in enumerate(self.shown.rows):
+            if number == self._chosen:
+                mark = Segment("|" if look.ascii else "▌", look.base + look.palette.chosen)
+                strip = Strip([mark, *strip.crop(1)])  # noqa: PLW2901
+            if selection is not None:
+                chosen = self.screen.get_component_rich_style("screen--selection")
+                span = selection.get_span(self.shown.top + y)
+                strip = highlight(strip, span, chosen)  # noqa: PLW2901
+            if self.new_below and y == height - 1:
+                chip = look.clean(NEW_BELOW)[: look.width]
+                left = strip.crop(0, look.width - len(chip))
+                strip = Strip([*left, Segment(chip, look.palette.below)])  # noqa: PLW2901
+            yield strip
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The lines as they are, without a style of the widget around them: rendered lines are
+        shared between paints, with everything that Textual remembers about them."""
+        lines, (x1, x2) = self._lines, crop.column_span
+        blank = Strip.blank(self.size.width, self.look.base)
+        found = [lines[y] if y < len(lines) else blank for y in crop.line_range]
+        background = self.background_colors[1]
+        for line_filter in self.get_line_filters():
+            found = [strip.apply_filter(line_filter, background) for strip in found]
+        if (x1, x2) != (0, self.size.width):
+            found = [strip.crop(x1, x2) for strip in found]
+        return found
+
     def render_line(self, y: int) -> Strip:
-        width, style = self.scrollable_content_region.width, self.rich_style
-        rows, line = self.shown.rows, self.shown.top + y
-        if y >= len(rows):
-            return Strip.blank(width, style)
-        number, strip = rows[y]
-        if number == self._chosen:
-            mark = Segment("|" if self._ascii else "▌", self.look.palette.chosen)
-            strip = Strip([mark, *strip.crop(1)]) if strip.cell_length else Strip([mark])
-        if (selection := self.text_selection) is not None:
-            span = selection.get_span(line)
-            chosen = self.screen.get_component_rich_style("screen--selection")
-            strip = highlight(strip, span, chosen)
-        strip = strip.crop_extend(0, width, style)
-        if self.new_below and y == self.scrollable_content_region.height - 1:
-            chip = NEW_BELOW.replace("↓", "v") if self._ascii else NEW_BELOW
-            left = strip.crop(0, max(0, width - len(chip)))
-            strip = Strip([*left, Segment(chip[:width], self.look.palette.chosen)])
-        return strip.apply_style(style).apply_offsets(0, line)
+        """With the places of its characters, for the mouse."""
+        if y >= len(self._lines):
+            return Strip.blank(self.size.width, self.look.base)
+        return self._lines[y].apply_offsets(0, self.shown.top + y)
 
     # --- scrolling -------------------------------------------------------------------------------
 
@@ -237,11 +276,11 @@ class TranscriptView(ScrollView, can_focus=True):
     def on_focus(self) -> None:
         rows = self.shown.rows
         self._chosen = rows[-1].number if rows else None
-        self.refresh()
+        self._paint_rows()
 
     def on_blur(self) -> None:
         self._chosen = None
-        self.refresh()
+        self._paint_rows()
 
     def action_choose(self, step: int) -> None:
         """Mark the next block; scroll through one that is higher than the screen."""
@@ -259,7 +298,7 @@ class TranscriptView(ScrollView, can_focus=True):
             self.shown.show_block(self._chosen, height)
         self._settle()
 
-    def action_toggle(self) -> None:
+    def action_toggle_block(self) -> None:
         block = self.chosen
         if block is not None and block.foldable:
             self.toggle(block.key)
@@ -314,7 +353,7 @@ class TranscriptView(ScrollView, can_focus=True):
 
     def selection_updated(self, selection: Selection | None) -> None:
         del selection
-        self.refresh()
+        self._paint_rows()
 
     def _move_selection(self, lines: int) -> None:
         """The same text stays selected when other lines came above it."""
@@ -329,5 +368,3 @@ def _needs_ascii() -> bool:
     """Whether the terminal's encoding cannot show our symbols."""
     encoding = getattr(sys.__stdout__, "encoding", None) or "utf-8"
     return "utf" not in encoding.lower()
-
-
