@@ -8,6 +8,7 @@ it arrives, and only its last piece is rendered anew.
 from __future__ import annotations
 
 import re
+from copy import copy
 from typing import Literal, NamedTuple
 
 MAX_PIECE = 4_000  # characters that are rendered at once
@@ -49,13 +50,13 @@ class MarkdownSplitter:
             self._flush(ends=False)
 
     def tail(self) -> list[MarkdownPiece]:
-        rest = [self._rest] if self._rest else []
-        text = "\n".join([*self._lines, *rest])
-        if not self._fence:
-            return [MarkdownPiece("prose", text)] if text.strip() else []
-        if self._rest.strip(" ") and self._fence.startswith(self._rest.strip(" ")):
-            text = "\n".join(self._lines)  # the fence that closes it is coming
-        return [MarkdownPiece("code", text, self._language)]
+        ended = copy(self)
+        ended.pieces, ended._lines = [], [*self._lines]
+        rest = self._rest.strip(" ")
+        if rest and not (self._fence and self._fence.startswith(rest)):  # that closes it comes
+            ended._add_line(self._rest)
+        ended._flush()
+        return ended.pieces
 
     @staticmethod
     def _cut_line(line: str) -> tuple[str, str]:
@@ -115,7 +116,7 @@ class MarkdownSplitter:
             self.pieces.append(
                 MarkdownPiece("code", "\n".join(self._lines), self._language, ends=ends)
             )
-        elif self._lines:
+        elif any(line.strip() for line in self._lines):
             self.pieces.append(MarkdownPiece("prose", "\n".join(self._lines), ends=ends))
         self._lines.clear()
         self._size, self._blank = 0, False
