@@ -141,7 +141,7 @@ def test_scrolling_passes_every_line_once(moves: list[int]) -> None:
     blocks = BlockList()
     blocks.add_entries(some_entries(60))
     layout = shown(blocks)
-    whole = [row for row in _all_rows(layout)]
+    whole = _all_rows(layout)
     for move in moves:
         layout.move(move)
         layout.settle(HEIGHT)
