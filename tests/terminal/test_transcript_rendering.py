@@ -22,7 +22,8 @@ HOSTILE = (
     "\x1b[2J", "\x1b]8;;http://evil\x07x\x1b]8;;\x07", "\x9b31m", "\u202e", "\u2066", "\r", "\b",
     "&#27;[31m", "&#x202e;", "[red]x[/red]", "[link=http://evil]x[/link]", "<b>", "\t", "\n",
     "\n\n", "```\n", "~~~py\n", "| a | b |\n|---|---|\n| ", "![", "](http://x\x1b)", "[a](", "> ",
-    "- ", "1. ", "# ", "**", "`", "日本", "e\u0301", "👩\u200d👧", "עברית", "\ud800", "word ", "    ",
+    "- ", "1. ", "# ", "**", "`", "日本", "e\u0301", "👩\u200d👧", "עברית", "\ud800", "word ",
+    "    ",
 )  # fmt: skip
 TEXT = st.lists(st.sampled_from(HOSTILE) | st.text(max_size=5), max_size=25).map("".join)
 JSON = st.dictionaries(
