@@ -101,9 +101,9 @@ async def serve_echo(folder: Path) -> None:
 
 async def serve_nplt(folder: Path, profiler: cProfile.Profile | None = None) -> int:
     """Until SIGTERM. SIGUSR1 starts the profiler; how many prompts there were since then."""
+    from recollect.runtime.garbage_collection import collect_less_often
     from recollect.runtime.runtime import open_runtime
     from recollect.server.access import AccessTokens
-    from recollect.server.garbage_collection import collect_less_often
     from recollect.server.nplt.nplt_limits import NpltLimits
     from recollect.server.nplt.nplt_server import NpltServer
     from recollect.server.session_hub import SessionHub

@@ -36,8 +36,12 @@ OVERRIDES = {"list_commands", "get_command", "format_commands", "format_completi
 }
 
 # Called by Textual, in src/recollect/terminal.
-TEXTUAL = {"compose", "render", "render_line", "render_lines", "get_selection", "check_action"}
-TEXTUAL |= {"get_driver_class", "run_input_thread"}
+TEXTUAL = {"compose", "render", "render_line", "render_lines", "get_selection", "check_action"} | {
+    "allow_select",
+    "get_driver_class",
+    "run_input_thread",
+    "selection_updated",
+}
 
 
 def test_a_class_name_has_one_home() -> None:

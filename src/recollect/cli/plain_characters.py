@@ -8,31 +8,9 @@ from __future__ import annotations
 import codecs
 import sys
 
+from recollect.display.plain_marks import MARKS
+
 HANDLER = "recollect"  # the name of our way to handle encoding errors
-_MARKS = {
-    "…": "...",
-    "·": "-",
-    "→": "->",
-    "←": "<-",
-    "−": "-",
-    "●": "*",
-    "○": "o",
-    "├": "|",
-    "─": "-",
-    "│": "|",
-    "⑂": "Y",
-    "✓": "ok",
-    "✗": "x",
-    **dict.fromkeys("█▉▊▋▌", "#"),
-    **dict.fromkeys("▍▎▏", "|"),
-    "░": ".",
-    "“": '"',
-    "”": '"',
-    "‘": "'",
-    "’": "'",
-    "–": "-",
-    "—": "-",
-}
 
 
 def use_plain_characters() -> None:
@@ -46,7 +24,7 @@ def _replace(error: UnicodeError) -> tuple[str | bytes, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     first = error.object[error.start]
-    if first in _MARKS:
-        return _MARKS[first], error.start + 1
+    if first in MARKS:
+        return MARKS[first], error.start + 1
     one = UnicodeEncodeError(error.encoding, error.object, error.start, error.start + 1, "")
     return codecs.backslashreplace_errors(one)

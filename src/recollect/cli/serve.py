@@ -23,9 +23,9 @@ from recollect.cli.options import command, store_option
 from recollect.cli.store_access import use_runtime
 from recollect.display.home_paths import abbreviate_home
 from recollect.errors import BadInput, MissingExtra, ModelError, UnknownModel
+from recollect.runtime.garbage_collection import collect_less_often
 from recollect.runtime.prompt_run import RunOptions
 from recollect.runtime.runtime import Door, Overrides, Runtime
-from recollect.server.garbage_collection import collect_less_often
 from recollect.server.listen_address import ListenAddress, parse_address, refuse_clear_text
 from recollect.server.log_lines import start_logging
 from recollect.server.session_hub import HubLimits

@@ -1,182 +1,168 @@
-"""Blocks as styled lines of a given width: Markdown, folded thoughts, calls in one line, diffs.
+"""Pieces of blocks as lines: a gutter with a mark, and beside it what was said or done.
 
-Pure: the same block, width and look give the same lines. Everything that a model, a tool or a file
-said is sanitized here, so that no control character reaches the terminal.
+Pure: the same piece and look give the same lines. Everything that a model, a tool or a file said is
+cleaned here, so that no control character reaches the terminal.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from rich.cells import cell_len
-from rich.console import Console
-from rich.markdown import Markdown
 from rich.segment import Segment
 from rich.style import Style
-from rich.text import Text as RichText
 from textual.strip import Strip
 
-from recollect.display.display_text import one_line, sanitize, truncate
-from recollect.display.entry_summary import format_argument
-from recollect.terminal.transcript_blocks import Block
-from recollect.toolkinds import parse_arguments
+from recollect.display.display_text import one_line, truncate
+from recollect.terminal.block import Block
+from recollect.terminal.block_pieces import Piece
+from recollect.terminal.call_summary import title_of_call
+from recollect.terminal.markdown_rendering import render_code, render_markdown
+from recollect.terminal.styled_lines import (
+    GUTTER,
+    PLAIN,
+    Line,
+    Look,
+    fill_lines,
+    finish,
+    fold_text,
+    line_width,
+    prefix_lines,
+    wrap_spans,
+)
 
-MAX_OUTPUT = 20_000  # characters of an unfolded output; the rest is in the log
-_CODE_THEMES = {True: "ansi_dark", False: "ansi_light"}
-_TITLES = {
-    "run_shell_command": ("$", "command"),
-    "read_file": ("read", "file_path"),
-    "write_file": ("write", "file_path"),
-    "replace": ("edit", "file_path"),
-    "list_directory": ("list", "path"),
-    "glob": ("find", "pattern"),
-    "search_text": ("search", "pattern"),
-}
-
-
-class Look(NamedTuple):
-    """What rendering depends on besides the block."""
-
-    width: int
-    dark: bool = True
-    ascii: bool = False  # no symbols beyond ASCII
+_MARKS = {"running": "○", "done": "●", "failed": "✗", "interrupted": "◌"}
+_CHANGE = re.compile(r"(\+\d+)(?: ([−-]\d+))?")
+_SECONDS = re.compile(r"[\d.]+ s")
 
 
-class Styles(NamedTuple):
-    user: Style = Style(bold=True)
-    dim: Style = Style(dim=True)
-    failed: Style = Style(color="red")
-    warned: Style = Style(color="yellow")
-    added: Style = Style(color="green")
-    removed: Style = Style(color="red")
-    tool: Style = Style(color="cyan")
-
-
-STYLES = Styles()
-
-
-def render_block(block: Block, look: Look, *, unfolded: bool = False) -> list[Strip]:
-    """The lines of a block, with an empty one after it."""
-    if block.kind == "user":
-        said = _plain(sanitize(block.text), look.width - 2, STYLES.user)
-        lines = _prefixed(said, "> ", STYLES.user)
-    elif block.kind == "reply":
-        lines = _reply(block, look)
-    elif block.kind == "thought":
-        lines = _thought(block, look, unfolded=unfolded)
-    elif block.kind == "tool":
-        lines = _call(block, look, unfolded=unfolded)
-    else:
-        style = {"info": STYLES.dim, "warning": STYLES.warned, "error": STYLES.failed}[block.level]
-        lines = _prefixed(_plain(sanitize(block.text), look.width - 2, style), "· ", style)
-    return [*lines, Strip.blank(0)]
-
-
-def estimate_height(block: Block, width: int, *, unfolded: bool = False) -> int:
-    """About as many lines as `render_block` would give; cheap."""
-    if block.kind in ("tool", "thought") and not unfolded:
-        return 2
-    text = block.text if block.kind != "tool" else block.output
-    return 2 + text.count("\n") + len(text) // max(1, width)
+def render_piece(piece: Piece, look: Look) -> list[Strip]:
+    lines = _render(piece, look)
+    if piece.gap:
+        lines.append([])
+    return finish(lines, look)
 
 
 def call_title(block: Block) -> str:
-    """A call in one line: what it does, with what."""
-    given = parse_arguments(block.text) or {}
-    verb, key = _TITLES.get(block.name, (block.name, ""))
-    value = given.get(key)
-    if isinstance(value, str):
-        return one_line(f"{verb} {value}"[:2_000])
-    rest = ", ".join(f"{name}={format_argument(each)}" for name, each in given.items())
-    return one_line(f"{verb} {rest}"[:2_000])
+    """A call in one line, clean: what it does, with what."""
+    return one_line(title_of_call(block))
 
 
-# --- one kind each -------------------------------------------------------------------------------
+def _render(piece: Piece, look: Look) -> list[Line]:  # noqa: C901 - one case per kind
+    palette, room = look.palette, look.room
+    match piece.kind:
+        case "user":
+            return _user(piece, look)
+        case "prose":
+            return _indented(render_markdown(piece.text, look, room))
+        case "code":
+            return _indented(render_code(piece.text, piece.info, look, room))
+        case "thought":
+            lines = wrap_spans([(look.clean(piece.text), palette.dim)], room - 2)
+            return _indented(lines, 2)
+        case "thinking":
+            return _thinking(piece, look)
+        case "call":
+            return _call(piece, look)
+        case "field":
+            name = f"{_one_line(piece.info, look)}: " if piece.first else ""
+            return _indented(fold_text(name + look.clean(piece.text), room - 2, palette.dim), 2)
+        case "text":
+            return _indented(fold_text(look.clean(piece.text), room - 2, palette.dim), 2)
+        case "source":
+            return _indented(render_code(piece.text, piece.info, look, room - 2), 2)
+        case "diff":
+            return _indented([*_diff(piece, look)], 2)
+        case "more":
+            return _indented(wrap_spans([(look.clean(piece.text), palette.dim)], room - 2), 2)
+        case "info" | "warning" | "error":
+            return _notice(piece, look)
+        case "gap":
+            return []
 
 
-def _reply(block: Block, look: Look) -> list[Strip]:
-    theme = _CODE_THEMES[look.dark]
-    markdown = Markdown(sanitize(block.text), code_theme=theme, hyperlinks=False)
-    lines = _render(markdown, look.width)
-    if block.state == "interrupted":
-        lines += _plain("(interrupted)", look.width, STYLES.warned)
-    return lines
+def _indented(lines: list[Line], more: int = 0) -> list[Line]:
+    return prefix_lines(lines, " " * (GUTTER + more), PLAIN)
 
 
-def _thought(block: Block, look: Look, *, unfolded: bool) -> list[Strip]:
-    text = sanitize(block.text)
-    if unfolded:
-        return _prefixed(_plain(text, look.width - 2, STYLES.dim), "  ", STYLES.dim)
-    first = truncate(one_line(text), max(8, look.width - 12))
-    return _plain(f"thought: {first}", look.width, STYLES.dim)
+def _one_line(text: str, look: Look) -> str:
+    return look.clean(" ".join(text.split()))
 
 
-def _call(block: Block, look: Look, *, unfolded: bool) -> list[Strip]:
-    mark, style = {
-        "running": ("○", STYLES.tool),
-        "done": ("●", STYLES.tool),
-        "failed": ("✗", STYLES.failed),
-        "interrupted": ("◌", STYLES.warned),
-    }[block.state]
-    took = f" {block.seconds:.1f} s" if block.seconds is not None and block.seconds >= 1 else ""
-    title = truncate(f"{mark} {call_title(block)}", max(8, look.width - len(took)))
-    head = RichText.assemble((title, style), (took, STYLES.dim))
-    lines = _render(head, look.width)
-    if not unfolded:
-        return lines
-    return lines + _prefixed(list(_details(block, look)), "  ", STYLES.dim)
+def _user(piece: Piece, look: Look) -> list[Line]:
+    bar = f"{look.mark('▌')} "
+    lines = wrap_spans([(look.clean(piece.text), PLAIN)], look.room - 1) or [[]]
+    style = look.palette.user
+    return [*fill_lines(prefix_lines(lines, bar, look.palette.user_mark, bar), look.width, style)]
 
 
-def _details(block: Block, look: Look) -> Iterator[Strip]:
-    given = parse_arguments(block.text)
-    width = look.width - 2
-    if given is None:
-        yield from _plain(sanitize(block.text[:MAX_OUTPUT]), width, STYLES.dim)
+def _thinking(piece: Piece, look: Look) -> list[Line]:
+    """One dim line, with the number of lines."""
+    count = int(piece.info)
+    lines = f"{count:,} line{'' if count == 1 else 's'}"
+    if piece.state == "running" or not piece.text:
+        word = "thinking" if piece.state == "running" else "thought"
+        text = f"{word} {look.mark('·')} {lines}"
     else:
-        for name, value in given.items():
-            text = value if isinstance(value, str) else format_argument(value)
-            yield from _plain(f"{one_line(name)}: {sanitize(text[:MAX_OUTPUT])}", width, STYLES.dim)
-    for line in sanitize(block.output[:MAX_OUTPUT]).split("\n"):
-        yield from _plain(line, width, _diff_style(line))
-    if len(block.output) > MAX_OUTPUT:
-        left = len(block.output) - MAX_OUTPUT
-        yield from _plain(f"… {left:,} more characters are in the log", width, STYLES.dim)
+        said = _one_line(piece.text.replace("**", ""), look)
+        said = truncate(said, max(8, look.room - len(lines) - 14))
+        text = f"thought {look.mark('·')} {lines} {look.mark('·')} {look.clean(said)}"
+    return _indented([[Segment(text, look.palette.dim)]])
 
 
-def _diff_style(line: str) -> Style:
-    if line.startswith("+") and not line.startswith("+++"):
-        return STYLES.added
-    if line.startswith("-") and not line.startswith("---"):
-        return STYLES.removed
-    return STYLES.tool if line.startswith("@@") else Style()
+def _call(piece: Piece, look: Look) -> list[Line]:
+    """What a call does and what came of it, in one line."""
+    palette = look.palette
+    style = {"failed": palette.failed, "interrupted": palette.warned}.get(piece.state, palette.tool)
+    dot = f" {look.mark('·')} "
+    facts = [_one_line(fact, look) for fact in piece.info.split("\n") if fact]
+    title = _one_line(piece.text, look)
+    wanted = sum(cell_len(fact) + len(dot) for fact in facts)
+    title = look.clean(truncate(title, max(look.room - wanted, look.room * 3 // 5)))
+    line: Line = [Segment(f"{look.mark(_MARKS[piece.state])} ", style)]
+    verb, space, rest = title.partition(" ")
+    line += [Segment(verb + space, style), Segment(rest, PLAIN)]
+    for fact in facts:
+        left = look.width - line_width(line) - len(dot)
+        if left < 4:
+            break
+        line.append(Segment(dot, palette.dim))
+        failed = piece.state == "failed" and not _SECONDS.fullmatch(fact)
+        line += _fact(look.clean(truncate(fact, left)), look, failed=failed)
+    return [line]
 
 
-# --- lines ---------------------------------------------------------------------------------------
+def _fact(text: str, look: Look, *, failed: bool) -> Iterator[Segment]:
+    change = _CHANGE.fullmatch(text)
+    if change is None:
+        yield Segment(text, look.palette.failed if failed else look.palette.dim)
+        return
+    yield Segment(change[1], Style(color=look.palette.added.color))
+    if change[2]:
+        yield Segment(f" {change[2]}", Style(color=look.palette.removed.color))
 
 
-def _plain(text: str, width: int, style: Style) -> list[Strip]:
-    return _render(RichText(text.expandtabs(4), style=style, overflow="fold"), width)
+def _diff(piece: Piece, look: Look) -> Iterator[Line]:
+    palette, width = look.palette, look.room - 2
+    for text in look.clean(piece.text).split("\n"):
+        style = PLAIN
+        if text.startswith("+") and not text.startswith("+++ "):
+            style = palette.added
+        elif text.startswith("-") and not text.startswith("--- "):
+            style = palette.removed
+        elif text.startswith(("@@", "+++ ", "--- ", "\\")):
+            style = palette.dim
+        lines = fold_text(text, width, style)
+        yield from fill_lines(lines, width, style) if _is_change(style, look) else lines
 
 
-def _render(renderable: RichText | Markdown, width: int) -> list[Strip]:
-    width = max(4, width)
-    console = Console(
-        width=width, color_system="truecolor", legacy_windows=False, force_terminal=True,
-        file=None, emoji=False, highlight=False, markup=False, _environ={},
-    )  # fmt: skip
-    lines = console.render_lines(renderable, pad=False)
-    return [Strip(_trimmed(line)) for line in lines]
+def _is_change(style: Style, look: Look) -> bool:
+    return style in (look.palette.added, look.palette.removed) and style.bgcolor is not None
 
 
-def _trimmed(line: list[Segment]) -> list[Segment]:
-    return [segment for segment in line if segment.text and not segment.control]
-
-
-def _prefixed(lines: list[Strip], prefix: str, style: Style) -> list[Strip]:
-    """Lines that are indented as far as the prefix, which stands before the first."""
-    space = " " * cell_len(prefix)
-    return [
-        Strip([Segment(space if number else prefix, style), *line])
-        for number, line in enumerate(lines)
-    ]
+def _notice(piece: Piece, look: Look) -> list[Line]:
+    palette = look.palette
+    style = {"warning": palette.warned, "error": palette.failed}.get(piece.kind, palette.dim)
+    lines = wrap_spans([(look.clean(piece.text), style)], look.room) or [[]]
+    return prefix_lines(lines, f"{look.mark('·')} " if piece.first else "  ", style, "  ")

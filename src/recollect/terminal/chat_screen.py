@@ -10,13 +10,13 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.screen import Screen
-from textual.widgets import Static
 
 from recollect.agent.exchange import ReplyFinished
-from recollect.display.display_text import sanitize
+from recollect.display.session_cost import SessionCost
 from recollect.errors import RecollectError
 from recollect.runtime.prompt_run import RunResult, RunStarted
 from recollect.session import Session
+from recollect.terminal.activity_line import ActivityLine
 from recollect.terminal.command_table import run_command
 from recollect.terminal.event_feed import EventFeed
 from recollect.terminal.held_panel import HeldPanel
@@ -29,7 +29,6 @@ from recollect.terminal.slash_commands import find_builtin, parse_command
 from recollect.terminal.status_line import StatusLine
 from recollect.terminal.terminal_events import (
     ApprovalAsked,
-    EntriesAppended,
     ModeChanged,
     NoticeGiven,
     PromptEnded,
@@ -42,23 +41,29 @@ from recollect.terminal.terminal_events import (
     TerminalEvent,
 )
 from recollect.terminal.transcript_blocks import BlockList
+from recollect.terminal.transcript_loader import TranscriptLoader
 from recollect.terminal.transcript_view import TranscriptView
 from recollect.terminal.welcome import welcome_lines
 
 SECOND_PRESS = 0.7  # seconds in which a key counts as pressed twice
 LEAVE_PRESS = 2.0
-STATUS_EVENTS = (RunStarted, ReplyFinished, RunResult, PromptEnded, SessionOpened, ModeChanged)
-FIRST_PAGE, PAGE = 200, 1_000  # entries
+STATUS_EVENTS = (
+    RunStarted,
+    ReplyFinished,
+    RunResult,
+    PromptEnded,
+    SessionOpened,
+    SessionReloaded,
+    ModeChanged,
+)
 
 
 class ChatScreen(Screen[None]):
-    DEFAULT_CSS = """
-    ChatScreen #activity { height: auto; padding: 0 1; color: $text-muted; }
-    """
     BINDINGS = [
         Binding("escape", "escape", "interrupt; twice, while nothing runs: go back"),
         Binding("ctrl+c", "clear_or_leave", "interrupt, clear, or twice: leave"),
         Binding("shift+tab", "next_mode", "next permission mode"),
+        Binding("ctrl+up", "focus_transcript", "go to the conversation"),
     ]
 
     def __init__(
@@ -70,31 +75,32 @@ class ChatScreen(Screen[None]):
         self.runner, self._show_screen = runner, show_screen
         self.transcript = BlockList()
         self.feed = EventFeed(self.transcript)
-        self._loading = False  # the newest entries of a session
+        self._loader: TranscriptLoader | None = None
+        self._cost = SessionCost()
         self.prompt = PromptArea(runner)
         self._pressed: tuple[str, float] = ("", 0.0)  # the key that means more the second time
         self._sending = asyncio.Lock()  # prompts are sent in the order in which they were typed
 
     def compose(self) -> ComposeResult:
         yield TranscriptView(self.transcript)
-        yield Static("", id="activity", markup=False)
+        yield ActivityLine()
         yield self.prompt
         yield StatusLine()
 
     # --- events ----------------------------------------------------------------------------------
 
     def show_event(self, event: TerminalEvent) -> None:
-        event = self._after_page(event)
         self.feed.add(event)
         match event:
             case SessionOpened(session=session):
                 for panel in self.query(HeldPanel):
                     panel.leave()
-                self._show_session(session)
+                self.transcript.clear()
+                self._load(session)
                 if session is None:
                     self._welcome()
             case SessionReloaded(session=session):
-                self._show_session(session)
+                self._reload(session)
             case QueueChanged():
                 self.prompt.show_queue(event)
             case ApprovalAsked():
@@ -107,19 +113,14 @@ class ChatScreen(Screen[None]):
                 pass
         if isinstance(event, STATUS_EVENTS):
             self._show_status()
-        self.query_one("#activity", Static).update(sanitize(self.feed.activity))
+        self.query_one(ActivityLine).show(self.feed.activity)
 
-    def _after_page(self, event: TerminalEvent) -> TerminalEvent:
-        """What others append while the newest page is read may be on it already: read it again."""
-        if isinstance(event, EntriesAppended) and self._loading:
-            return SessionReloaded(event.session, "it was continued elsewhere")
-        return event
-
-    def _show_session(self, session: Session | None) -> None:
-        self.transcript.clear()
-        self._loading = session is not None
+    def _load(self, session: Session | None) -> None:
+        self._loader = None
         if session is not None:
-            self._load(session)
+            # at once: what is appended from now on is shown by its event
+            self._loader = TranscriptLoader(self.transcript, self.runner.runtime.store, session)
+            self._open(self._loader)
 
     def _held_panel(self) -> HeldPanel:
         for panel in self.query(HeldPanel):
@@ -130,24 +131,35 @@ class ChatScreen(Screen[None]):
         return panel
 
     @work(exclusive=True, group="load")
-    async def _load(self, session: Session) -> None:
-        """The newest entries at once, older ones behind them."""
-        store = self.runner.runtime.store
-        head = session.view().head
-        count = (await store.session(session.id)).entries
-        start = max(0, count - FIRST_PAGE)
-        self.transcript.add_entries(
-            await store.page(session.id, start=start, limit=FIRST_PAGE, at=head)
-        )
-        self._loading = False
-        while start:
-            end, start = start, max(0, start - PAGE)
-            page = await store.page(session.id, start=start, limit=end - start, at=head)
-            self.transcript.prepend_entries(page)
+    async def _open(self, loader: TranscriptLoader) -> None:
+        await loader.open()
+
+    @work(exclusive=True, group="load")
+    async def _reload(self, session: Session) -> None:
+        if self._loader is None:
+            self._loader = TranscriptLoader(self.transcript, self.runner.runtime.store, session)
+        await self._loader.reload()
+
+    @on(TranscriptView.TopReached)
+    def _load_more(self) -> None:
+        if self._loader is not None:
+            self._loader.load_more()
+
+    @on(TranscriptView.Typed)
+    def _type_in_prompt(self, event: TranscriptView.Typed) -> None:
+        self.prompt.input.focus()
+        self.prompt.input.insert(event.character)
+
+    def action_focus_transcript(self) -> None:
+        self.query_one(TranscriptView).focus()
 
     @work(exclusive=True, group="status")
     async def _show_status(self) -> None:
-        self.query_one(StatusLine).show(await read_status(self.runner))
+        line = self.query_one(StatusLine)
+        line.show(await read_status(self.runner, self._cost))
+        if (session := self.runner.session) is not None:
+            await self._cost.follow(self.runner.runtime.store, session.id)
+            line.show(await read_status(self.runner, self._cost))
 
     # --- what the user does ----------------------------------------------------------------------
 

@@ -1,154 +1,370 @@
 """The conversation as a scrolling widget that renders only what is visible.
 
-Heights of blocks that were never seen are estimated, and corrected when they come into sight, so a
-session of 10,000 entries opens and scrolls like a short one. While the end is in sight it stays in
-sight; whoever has scrolled up is left where they are.
+What is in sight is decided by `TranscriptLayout`; here it is painted, at most thirty times a second
+however fast a reply arrives, and never when nothing changed. While the end is in sight it stays in
+sight; for a user who has scrolled up nothing moves, and a line says that there is more below.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from itertools import accumulate
+import sys
+from collections.abc import Iterator
+from itertools import zip_longest
+from time import monotonic
+from typing import Any, ClassVar
 
 from rich.segment import Segment
-from textual.cache import LRUCache
-from textual.events import Resize
-from textual.geometry import Size
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Offset, Region, Size
 from textual.message import Message as TextualMessage
 from textual.scroll_view import ScrollView
+from textual.selection import Selection
 from textual.strip import Strip
 
-from recollect.terminal.block_rendering import Look, estimate_height, render_block
-from recollect.terminal.transcript_blocks import Block, BlockList
+from recollect.terminal.block import Block
+from recollect.terminal.styled_lines import GUTTER, Look, Palette
+from recollect.terminal.transcript_blocks import BlockList
+from recollect.terminal.transcript_copying import block_text, highlight, selected_text
+from recollect.terminal.transcript_layout import TranscriptLayout
 
-RENDERED_BLOCKS = 400  # kept as lines
+PAINT_SECONDS = 1 / 30  # between two paints of what arrives
+DIM = 0.6  # how much of the text's colour dim text has
+NEW_BELOW = " ↓ new below "
+_NEAR = 3  # screenfuls that are measured on the way; further away places are estimated
 
 
 class TranscriptView(ScrollView, can_focus=True):
     DEFAULT_CSS = """
-    TranscriptView { height: 1fr; padding: 0 1; scrollbar-size-vertical: 1; }
+    TranscriptView {
+        height: 1fr; overflow-x: hidden; overflow-y: scroll; scrollbar-size-vertical: 1;
+        scrollbar-background: $background; scrollbar-color: $panel;
+        scrollbar-background-hover: $background; scrollbar-background-active: $background;
+    }
+    TranscriptView > .transcript--user { background: $surface; color: $foreground; }
+    TranscriptView > .transcript--user-mark { color: $primary; background: $surface; }
+    TranscriptView > .transcript--heading { color: $primary; text-style: bold; }
+    TranscriptView > .transcript--code { background: $surface; }
+    TranscriptView > .transcript--inline-code { color: $text-accent; }
+    TranscriptView > .transcript--link { text-style: underline; }
+    TranscriptView > .transcript--failed { color: $text-error; }
+    TranscriptView > .transcript--warned { color: $text-warning; }
+    TranscriptView > .transcript--added { color: $text-success; background: $success-muted; }
+    TranscriptView > .transcript--removed { color: $text-error; background: $error-muted; }
+    TranscriptView > .transcript--tool { color: $text-primary; }
+    TranscriptView > .transcript--chosen { color: $accent; }
+    TranscriptView > .transcript--below { color: $background; background: $accent; }
     """
-    BINDINGS = [
-        ("ctrl+o", "unfold", "Unfold tools"),
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        f"transcript--{name.replace('_', '-')}" for name in Palette._fields
+    }
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "choose(-1)", "Block above", show=False),
+        Binding("down", "choose(1)", "Block below", show=False),
+        Binding("enter", "toggle_block", "Unfold"),
+        Binding("c", "copy", "Copy"),
+        Binding("ctrl+o", "unfold", "Unfold all"),
     ]
 
     class TopReached(TextualMessage):
         """The beginning of what is loaded is in sight."""
 
-    def __init__(self, transcript: BlockList) -> None:
+    class Typed(TextualMessage):
+        """The user typed here what belongs into the prompt."""
+
+        def __init__(self, character: str) -> None:
+            super().__init__()
+            self.character = character
+
+    def __init__(self, transcript: BlockList, *, ascii_only: bool | None = None) -> None:
         super().__init__()
         self.transcript = transcript
-        self.unfolded = False
-        self._toggled: set[str] = set()  # keys of blocks that are not as `unfolded` says
-        self._heights: list[int] = []
-        self._ends: list[int] = []  # the line after each block
-        self._lines: LRUCache[tuple[object, ...], list[Strip]] = LRUCache(RENDERED_BLOCKS)
-        transcript.on_change = self.blocks_changed
+        self.shown = TranscriptLayout(transcript)
+        self.new_below = False
+        self.paints = 0
+        self._ascii = _needs_ascii() if ascii_only is None else ascii_only
+        self._look: Look | None = None
+        self._chosen: int | None = None  # number of the block with the mark
+        self._pending = self._adjusting = self._told_top = False
+        self._painted = 0.0
+        self._pressed = Offset(-1, -1)
+        self._lines: list[Strip] = []  # as they were painted last
+        transcript.listener = self
 
-    # --- what is shown ---------------------------------------------------------------------------
+    # --- what changed ----------------------------------------------------------------------------
+
+    def blocks_replaced(self, start: int) -> None:
+        self.shown.replaced(start)
+        self._note_below(start)
+
+    def blocks_prepended(self, count: int) -> None:
+        self.shown.prepended(count)
+        self._told_top = False
+        self._schedule()
+
+    def block_changed(self, position: int) -> None:
+        self.shown.changed(position)
+        self._schedule()
+
+    def text_grew(self) -> None:
+        self._note_below(len(self.transcript.blocks) - 1)
+
+    def _note_below(self, position: int) -> None:
+        """Say that something arrived, unless it is in sight."""
+        last = self.shown.rows[-1].number if self.shown.rows else -1
+        if not self.shown.following and self.transcript.first + position >= last:
+            self.new_below = True
+        self._schedule()
+
+    def _schedule(self) -> None:
+        """Paint soon, once for all that changes until then."""
+        if self._pending or not self.is_running or not self.size:
+            return
+        self._pending = True
+        wait = self._painted + PAINT_SECONDS - monotonic()
+        if wait <= 0:
+            self.call_later(self._paint)
+        else:
+            self.set_timer(wait, self._paint)
+
+    def _paint(self) -> None:
+        self._pending = False
+        self._painted = monotonic()
+        self._settle()
+
+    # --- painting --------------------------------------------------------------------------------
 
     @property
     def look(self) -> Look:
         width = max(10, self.scrollable_content_region.width)
-        return Look(width, dark=self.app.current_theme.dark)
+        if self._look is None or self._look.width != width:
+            self._look = Look(
+                width,
+                dark=self.app.current_theme.dark,
+                ascii=self._ascii,
+                palette=Palette(*map(self._component_style, Palette._fields)),
+                base=self.rich_style,
+            )
+        return self._look
 
-    def is_unfolded(self, block: Block) -> bool:
-        return self.unfolded != (block.key in self._toggled)
+    def _component_style(self, name: str) -> Style:
+        """Only what the style sheet says: the background is that of what it stands on."""
+        css = f"transcript--{name.replace('_', '-')}"
+        style = self.get_component_rich_style(css, partial=True)
+        if name != "dim" or style.color is not None:
+            return style
+        _, _, background, color = self.colors  # in any theme between the text and what is under it
+        return Style(color=background.blend(color, DIM).rich_color)
 
-    def blocks_changed(self, start: int) -> None:
-        """Blocks from here on are new or different."""
-        at_end = self.is_vertical_scroll_end or not self._ends
-        look, blocks = self.look, self.transcript.blocks
-        del self._heights[start:]
-        self._heights += (
-            estimate_height(block, look.width, unfolded=self.is_unfolded(block))
-            for block in blocks[start:]
-        )
-        self._measure_end(look)
-        self._place(start)
-        if at_end:
-            self.scroll_end(animate=False, immediate=True, x_axis=False)
-        self.refresh()
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._look = None
+        self._schedule()
 
-    def _measure_end(self, look: Look) -> None:
-        """Know the height of the last screenful, which is usually the one in sight."""
-        left = self.size.height + 1
-        for position in range(len(self._heights) - 1, -1, -1):
-            self._heights[position] = len(self._block_lines(position, look))
-            left -= self._heights[position]
-            if left <= 0:
-                break
+    def _settle(self) -> None:
+        """Decide what is in sight, and let it be painted."""
+        height = self.scrollable_content_region.height
+        if height <= 0:
+            return
+        before = self.shown.top, self.shown.place
+        self.shown.use(self.look)
+        self.shown.settle(height)
+        if self.shown.following:
+            self.new_below = False
+        self._adjusting = True
+        size = Size(self.look.width, self.shown.total)
+        if size != self.virtual_size:
+            # not by assignment: that would lay out the whole screen again at each paint
+            self.set_reactive(TranscriptView.virtual_size, size)
+            self._scroll_update(size)
+        self.scroll_y = self.scroll_target_y = self.shown.top
+        self._adjusting = False
+        if before[1] == self.shown.place and not self.shown.following:
+            self._move_selection(self.shown.top - before[0])
+        self._paint_rows()
+        if self.shown.top:
+            self._told_top = False
+        elif not self._told_top:
+            self._told_top = True
+            self.post_message(self.TopReached())
 
-    def _place(self, start: int = 0) -> None:
-        start = min(start, len(self._ends))
-        del self._ends[start:]
-        before = self._ends[-1] if self._ends else 0
-        self._ends += list(accumulate(self._heights[start:], initial=before))[1:]
-        self.virtual_size = Size(self.look.width, self._ends[-1] if self._ends else 0)
+    def _paint_rows(self) -> None:
+        """Let those lines be painted that are not what they were."""
+        before, self._lines = self._lines, [*self._painted_lines()]
+        both = zip_longest(before, self._lines)
+        changed = [y for y, (old, new) in enumerate(both) if old is not new and old != new]
+        if changed:
+            self.paints += 1
+            top, width = changed[0], self.size.width
+            self.refresh(Region(0, top, width, changed[-1] - top + 1))
 
-    def _block_lines(self, position: int, look: Look) -> list[Strip]:
-        block = self.transcript.blocks[position]
-        unfolded = self.is_unfolded(block)
-        key = (block, look, unfolded)
-        lines = self._lines.get(key)
-        if lines is None:
-            lines = self._lines[key] = render_block(block, look, unfolded=unfolded)
-        return lines
+    def _painted_lines(self) -> Iterator[Strip]:
+        look, selection = self.look, self.text_selection
+        height = self.scrollable_content_region.height
+        for y, (number, strip) in enumerate(self.shown.rows):
+            if number == self._chosen:
+                mark = Segment("|" if look.ascii else "▌", look.base + look.palette.chosen)
+                strip = Strip([mark, *strip.crop(1)])  # noqa: PLW2901
+            if selection is not None:
+                chosen = self.screen.get_component_rich_style("screen--selection")
+                span = selection.get_span(self.shown.top + y)
+                strip = highlight(strip, span, chosen)  # noqa: PLW2901
+            if self.new_below and y == height - 1:
+                chip = look.clean(NEW_BELOW)[: look.width]
+                left = strip.crop(0, look.width - len(chip))
+                strip = Strip([*left, Segment(chip, look.palette.below)])  # noqa: PLW2901
+            yield strip
 
-    def block_at(self, y: int) -> tuple[int, int] | None:
-        """The position of the block at a line of the whole, and its first line."""
-        position = bisect_right(self._ends, y)
-        if position >= len(self._ends):
-            return None
-        return position, self._ends[position] - self._heights[position]
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The lines as they are, without a style of the widget around them: rendered lines are
+        shared between paints, with everything that Textual remembers about them."""
+        lines, (x1, x2) = self._lines, crop.column_span
+        blank = Strip.blank(self.size.width, self.look.base)
+        found = [lines[y] if y < len(lines) else blank for y in crop.line_range]
+        background = self.background_colors[1]
+        for line_filter in self.get_line_filters():
+            found = [strip.apply_filter(line_filter, background) for strip in found]
+        if (x1, x2) != (0, self.size.width):
+            found = [strip.crop(x1, x2) for strip in found]
+        return found
 
     def render_line(self, y: int) -> Strip:
-        width, style = self.scrollable_content_region.width, self.rich_style
-        line = self._line(self.scroll_offset.y + y)
-        return line.crop_extend(0, width, style).apply_style(style)
+        """With the places of its characters, for the mouse."""
+        if y >= len(self._lines):
+            return Strip.blank(self.size.width, self.look.base)
+        return self._lines[y].apply_offsets(0, self.shown.top + y)
 
-    def _line(self, y: int) -> Strip:
-        look = self.look
-        found = self.block_at(y)
-        if found is None:
-            return Strip([Segment("")])
-        position, first = found
-        lines = self._block_lines(position, look)
-        if len(lines) != self._heights[position]:
-            self._heights[position] = len(lines)
-            self.call_later(self._replace, position)
-        offset = y - first
-        return lines[offset] if 0 <= offset < len(lines) else Strip([Segment("")])
+    # --- scrolling -------------------------------------------------------------------------------
 
-    def _replace(self, position: int) -> None:
-        """A block turned out to have another height: what is in sight stays where it is."""
-        at_end = self.is_vertical_scroll_end
-        before = self._ends[position] if position < len(self._ends) else 0
-        self._place(position)
-        if at_end:
-            self.scroll_end(animate=False, immediate=True, x_axis=False)
-        elif before <= self.scroll_offset.y:
-            self.scroll_relative(y=self._ends[position] - before, animate=False, immediate=True)
-        self.refresh()
-
-    # --- events ----------------------------------------------------------------------------------
-
-    def on_resize(self, event: Resize) -> None:
-        del event
-        self.blocks_changed(0)
+    def _scroll_to(self, x: float | None = None, y: float | None = None, **options: Any) -> bool:
+        # a scroll that takes a while would aim at lines that meanwhile are others
+        options["animate"] = False
+        return super()._scroll_to(x, y, **options)
 
     def watch_scroll_y(self, old: float, new: float) -> None:
         super().watch_scroll_y(old, new)
-        if round(new) == 0 and old > new:
-            self.post_message(self.TopReached())
+        if self._adjusting:
+            return
+        lines, height = round(new) - self.shown.top, self.scrollable_content_region.height
+        if not lines:
+            return
+        if abs(lines) <= _NEAR * max(1, height):
+            self.shown.move(lines)
+        elif new >= self.max_scroll_y:
+            self.shown.following = True
+        else:
+            self.shown.go_to(round(new))
+        self._settle()
+
+    def on_resize(self, event: events.Resize) -> None:
+        del event
+        self._look = None
+        self._settle()
+
+    # --- keys and mouse --------------------------------------------------------------------------
+
+    @property
+    def chosen(self) -> Block | None:
+        """The block with the mark."""
+        if self._chosen is None:
+            return None
+        position = self._chosen - self.transcript.first
+        blocks = self.transcript.blocks
+        return blocks[position] if 0 <= position < len(blocks) else None
+
+    def on_focus(self) -> None:
+        rows = self.shown.rows
+        self._chosen = rows[-1].number if rows else None
+        self._paint_rows()
+
+    def on_blur(self) -> None:
+        self._chosen = None
+        self._paint_rows()
+
+    def action_choose(self, step: int) -> None:
+        """Mark the next block; scroll through one that is higher than the screen."""
+        if self._chosen is None or not self.shown.rows:
+            self.on_focus()
+            return
+        height, rows = self.scrollable_content_region.height, self.shown.rows
+        edge = rows[-1 if step > 0 else 0].number
+        if edge == self._chosen and rows[0].number == rows[-1].number:
+            self.shown.move(step * max(1, height - 2))
+        else:
+            first = self.transcript.first
+            last = first + len(self.transcript.blocks) - 1
+            self._chosen = max(first, min(last, self._chosen + step))
+            self.shown.show_block(self._chosen, height)
+        self._settle()
+
+    def action_toggle_block(self) -> None:
+        block = self.chosen
+        if block is not None and block.foldable:
+            self.toggle(block.key)
+
+    def action_copy(self) -> None:
+        block = self.chosen
+        if block is not None:
+            growing = self.transcript.growing
+            grows = growing is not None and growing.key == block.key
+            self.app.copy_to_clipboard(growing.text if grows and growing else block_text(block))
+            self.notify("copied", timeout=2)
 
     def action_unfold(self) -> None:
-        self.unfolded = not self.unfolded
-        self._toggled.clear()
-        self.blocks_changed(0)
+        self.shown.unfold(unfolded=not self.shown.unfolded)
+        self._settle()
 
     def toggle(self, key: str) -> None:
         """Fold or unfold one block."""
-        self._toggled ^= {key}
-        position = next((n for n, one in enumerate(self.transcript.blocks) if one.key == key), 0)
-        self.blocks_changed(position)
+        self.shown.toggle(key)
+        self._settle()
+
+    def on_key(self, event: events.Key) -> None:
+        if event.is_printable and event.character and event.key != "c":
+            event.stop()
+            self.post_message(self.Typed(event.character))
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        self._pressed = event.offset
+
+    def on_click(self, event: events.Click) -> None:
+        if event.offset != self._pressed or self.screen.get_selected_text():
+            return  # text was selected
+        y = event.offset.y - self.content_region.y + self.region.y
+        if self.new_below and y == self.scrollable_content_region.height - 1:
+            self.shown.following = True
+            self._settle()
+        elif 0 <= y < len(self.shown.rows):
+            number = self.shown.rows[y].number
+            block = self.transcript.blocks[number - self.transcript.first]
+            if block.foldable:
+                self._chosen = number if self.has_focus else None
+                self.toggle(block.key)
+
+    # --- selecting text --------------------------------------------------------------------------
+
+    @property
+    def allow_select(self) -> bool:
+        return True
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        return selected_text(self.shown, selection, GUTTER), "\n"
+
+    def selection_updated(self, selection: Selection | None) -> None:
+        del selection
+        self._paint_rows()
+
+    def _move_selection(self, lines: int) -> None:
+        """The same text stays selected when other lines came above it."""
+        selection = self.text_selection
+        if lines and selection is not None and selection.start and selection.end:
+            by = Offset(0, lines)
+            moved = Selection(selection.start + by, selection.end + by)
+            self.screen.selections = {**self.screen.selections, self: moved}
+
+
+def _needs_ascii() -> bool:
+    """Whether the terminal's encoding cannot show our symbols."""
+    encoding = getattr(sys.__stdout__, "encoding", None) or "utf-8"
+    return "utf" not in encoding.lower()
