@@ -13,7 +13,7 @@ from recollect import Entry
 from recollect.engine import open_store
 from recollect.entries import Body, Note
 from recollect.errors import AlreadyExists, BadInput, HeadMoved, UnknownBlob, UnknownSession
-from recollect.store.contract import Store
+from recollect.store.contract import SearchQuery, Store
 from recollect.testing import call, model, result, user
 from tests.both_stores import NewStore, OpenStore
 from tests.store.stories import Play, grown, texts
@@ -175,6 +175,23 @@ def test_ids_that_are_taken_or_malformed_are_refused(play: Play[None]) -> None:
             with pytest.raises(BadInput):
                 await store.append(session.id, [wrong], parent=entries[0].id)
         assert await store.path(session.id) == entries
+
+    play(story)
+
+
+def test_a_refused_entry_leaves_no_words_in_the_index(play: Play[None]) -> None:
+    async def story(store: Store) -> None:
+        session, (first,) = await grown(store, "one")
+        refused = Entry(first.id, None, 0, user("refused"))
+        with pytest.raises(AlreadyExists):
+            await store.append(session.id, [refused], parent=first.id)
+        # long, so that the index reads it back from the log
+        (kept,) = await store.append(session.id, [user("kept " * 1_000)], parent=first.id)
+        found = {
+            word: [hit.entry for hit in await store.search(SearchQuery(word))]
+            for word in ("kept", "refused")
+        }
+        assert found == {"kept": [kept], "refused": []}
 
     play(story)
 

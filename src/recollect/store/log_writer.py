@@ -147,6 +147,7 @@ class LogWriter(LogReader):
             segment = session_rows.add_segment(self.db, session, head.key, head.depth)
             key = segment << SEGMENT_BITS
         pack, entries, stored = self.packer.pack, [], []
+        fresh: dict[int, Body] = {}
         parent, previous = head.id, head.hash
         for entry_id, time, body, json, moved in new:
             key += 1
@@ -157,11 +158,13 @@ class LogWriter(LogReader):
             parent = entry_id
             # a body with long strings, which are in blobs, is larger than its JSON
             is_small = len(json) <= MAX_FRESH_BYTES and not moved
-            if is_small and len(self.fresh) < MAX_FRESH_BODIES:
-                self.fresh[key] = body
+            if is_small and len(self.fresh) + len(fresh) < MAX_FRESH_BODIES:
+                fresh[key] = body
             for digest, data in moved.items():
                 self.put(digest, data)
         self._insert(stored)
+        # only now: if the entries are refused, others get their keys
+        self.fresh.update(fresh)
         if segment not in self._pending:
             self.db.execute("INSERT OR IGNORE INTO pending VALUES (?)", (segment,))
             self._pending.add(segment)
