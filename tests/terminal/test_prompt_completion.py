@@ -112,7 +112,7 @@ def test_commands_and_arguments_are_offered_and_put_in(terminal: TerminalPlace) 
             await driven.type("/help")
             await driven.wait(lambda: offered(driven) != [])
             await driven.press("enter")  # it stands there already: sent
-            await driven.wait_shown("begin a new session")
+            await driven.wait_shown("what the model may call")
 
     asyncio.run(use())
 

@@ -38,7 +38,7 @@ def test_a_first_conversation(cli: Cli, open_terminal: Callable[[], RealTerminal
         terminal = open_terminal()
         terminal.recollect()
         terminal.write("please write b.py")  # also what is typed while it loads
-        terminal.wait_for("please write b.py")
+        terminal.wait_for("please write b.py", "mine")
         terminal.press("Enter")
         terminal.wait_for("I write it.", "print(2)")
         assert not (cli.project / "b.py").exists()

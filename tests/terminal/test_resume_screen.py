@@ -305,7 +305,7 @@ def test_a_damaged_session_is_listed_and_an_error_to_open_that_hides_nothing(
             active = driven.app.runner.active
             await run_command(driven, "/resume")
             await wait_listed(driven, "damaged", "good")
-            await driven.wait_shown("> two")
+            await driven.wait_shown("▌ two")
             await driven.press("enter")
             await wait_chat(driven)
             await driven.wait_shown("damaged")

@@ -78,7 +78,7 @@ async def refuse_prompt(driven: DrivenTerminal) -> None:
 
 async def follow(driven: DrivenTerminal, other: OtherTerminal) -> None:
     other.type("asked over there\r")
-    await driven.wait_shown("> asked over there")
+    await driven.wait_shown("▌ asked over there")
     await driven.wait_shown("the answer")
     assert "uno" in driven.shown()  # what was there stays
 

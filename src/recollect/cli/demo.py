@@ -106,6 +106,11 @@ def demo(*, prints: bool, fast: bool, keep: Path | None) -> int:
     """
     if keep is not None and keep.exists():
         raise AlreadyExists("a folder", str(keep), "Name one that does not exist yet")
+    return show_demo(prints=prints, fast=fast, keep=keep)
+
+
+def show_demo(*, prints: bool = False, fast: bool = False, keep: Path | None = None) -> int:
+    """The exit code."""
     opens = sys.stdin.isatty() and sys.stdout.isatty() and not prints and not fast
     slow = sys.stdout.isatty() and not fast
     code = 0

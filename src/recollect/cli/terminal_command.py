@@ -13,6 +13,7 @@ from recollect.runtime.prompt_run import RunOptions
 from recollect.runtime.runtime import Overrides
 from recollect.store.ids import LAST
 from recollect.store.store_address import StoreAddress, parse_address
+from recollect.terminal.chat_screen import SHOW_RECORDING
 from recollect.terminal.first_paint import FIRST_FRAME
 from recollect.terminal.plain_program import run_plain
 from recollect.terminal.session_runner import StartOptions
@@ -53,6 +54,11 @@ def open_program(options: StartOptions) -> int:
     app = TerminalApp(options)
     FIRST_FRAME.hand_over()
     code = app.run() or app.return_code or 0
+    if code == SHOW_RECORDING:
+        # late: the demo opens the program by this module
+        from recollect.cli.demo import show_demo
+
+        return show_demo()
     if unsent := app.unsent:
         print_note(f"not sent:\n{unsent}")
     if command := app.stored.resume_command():

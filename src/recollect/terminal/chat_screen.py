@@ -14,12 +14,14 @@ from textual.screen import Screen
 from recollect.agent.exchange import ReplyFinished
 from recollect.display.session_cost import SessionCost
 from recollect.errors import RecollectError
+from recollect.runtime.model_offers import find_model_offers
 from recollect.runtime.prompt_run import RunResult, RunStarted
 from recollect.session import Session
 from recollect.terminal.activity_line import ActivityLine
 from recollect.terminal.command_table import run_command
 from recollect.terminal.event_feed import EventFeed
 from recollect.terminal.held_panel import HeldPanel
+from recollect.terminal.model_offers_panel import DOWNLOAD, RECORDING, ModelOffersPanel
 from recollect.terminal.permission_modes import switch_mode
 from recollect.terminal.prompt_area import PromptArea
 from recollect.terminal.session_runner import SessionRunner
@@ -47,6 +49,7 @@ from recollect.terminal.welcome import welcome_lines
 
 SECOND_PRESS = 0.7  # seconds in which a key counts as pressed twice
 LEAVE_PRESS = 2.0
+SHOW_RECORDING = 90  # the program's result: the user wants the recorded session instead
 STATUS_EVENTS = (
     RunStarted,
     ReplyFinished,
@@ -75,6 +78,7 @@ class ChatScreen(Screen[None]):
         self.runner, self._show_screen = runner, show_screen
         self.transcript = BlockList()
         self.feed = EventFeed(self.transcript)
+        self._suggestions = list(runner.options.suggestions)
         self._loader: TranscriptLoader | None = None
         self._cost = SessionCost()
         self.prompt = PromptArea(runner)
@@ -89,8 +93,10 @@ class ChatScreen(Screen[None]):
 
     # --- events ----------------------------------------------------------------------------------
 
-    def show_event(self, event: TerminalEvent) -> None:
+    def show_event(self, event: TerminalEvent) -> None:  # noqa: C901 - one case per event
         self.feed.add(event)
+        if not self.query(ActivityLine):
+            return  # the program is leaving
         match event:
             case SessionOpened(session=session):
                 for panel in self.query(HeldPanel):
@@ -111,6 +117,8 @@ class ChatScreen(Screen[None]):
                 self._held_panel().show_event(event)
             case _:
                 pass
+        if isinstance(event, SessionOpened | PromptEnded):
+            self._suggest()
         if isinstance(event, STATUS_EVENTS):
             self._show_status()
         self.query_one(ActivityLine).show(self.feed.activity)
@@ -200,6 +208,11 @@ class ChatScreen(Screen[None]):
         if answer:
             self.show_event(NoticeGiven(answer, "info"))
 
+    def _suggest(self) -> None:
+        """Offer the next of the prompts that the program was started with."""
+        if self._suggestions and not self.runner.waiting and not self.prompt.input.text:
+            self.prompt.give_back(QueuedPrompt(self._suggestions.pop(0)))
+
     def edit_prompt(self, text: str) -> None:
         """Put an earlier prompt into the input, before what is typed there."""
         # it was sent as a prompt, and still is one
@@ -210,6 +223,23 @@ class ChatScreen(Screen[None]):
     async def _welcome(self) -> None:
         for line in await welcome_lines(self.runner):
             self.show_event(NoticeGiven(line, "info"))
+        runtime, named = await self.runner.opened(), self.runner.run_options.model
+        offers = await asyncio.to_thread(find_model_offers, runtime.settings, named)
+        if not (offers.has_agent or self.query(ModelOffersPanel)):
+            await self.mount(ModelOffersPanel(offers), before=self.prompt)
+
+    @on(ModelOffersPanel.Chosen)
+    async def _model_chosen(self, event: ModelOffersPanel.Chosen) -> None:
+        event.stop()
+        self.prompt.input.focus()
+        if event.choice == RECORDING:
+            self.app.exit(SHOW_RECORDING)
+        elif event.model:
+            await self.runner.choose_model(event.model)
+            later = "; it is downloaded with your first prompt" if event.choice == DOWNLOAD else ""
+            for_good = f"/settings model {event.model} keeps it for other sessions"
+            self.show_event(NoticeGiven(f"{event.model} answers here{later}; {for_good}", "info"))
+            self._show_status()
 
     # --- keys ------------------------------------------------------------------------------------
 

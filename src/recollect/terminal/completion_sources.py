@@ -26,6 +26,7 @@ from recollect.terminal.prompt_completion import (
 )
 from recollect.terminal.session_runner import SessionRunner
 from recollect.terminal.slash_commands import COMMANDS, SlashCommand
+from recollect.terminal.user_command_table import command_rows, load_user_commands
 
 if TYPE_CHECKING:
     from recollect.tools.path_index import IndexedPath, PathMatches
@@ -38,30 +39,31 @@ Choices: TypeAlias = Callable[[SessionRunner], Awaitable[list[tuple[str, str]]]]
 
 
 class CompletionSources:
-    def __init__(self, runner: SessionRunner, themes: Callable[[], list[str]]) -> None:
+    def __init__(self, runner: SessionRunner) -> None:
         self.runner = runner
         self.paths = _PathSource()
         self._arguments: dict[str, Choices] = {
             "model": _models,
             "resume": _sessions,
-            "theme": lambda _: _words(*themes()),
+            "theme": lambda _: _words("auto", "light", "dark"),
             "memory": lambda _: _words("show", "list", "add", "refresh"),
             "directory": lambda _: _words("show", "add"),
             "permissions": lambda _: _words(*MODES),
         }
 
-    @property
-    def commands(self) -> tuple[SlashCommand, ...]:
-        return COMMANDS
+    async def commands(self) -> tuple[SlashCommand, ...]:
+        """The program's and the user's own."""
+        own = await load_user_commands(await self.runner.opened())
+        return (*COMMANDS, *command_rows(own))
 
     async def candidates(self, target: CompletionTarget) -> list[Candidate]:
         if target.kind == "command":
-            return complete_command(target.typed, self.commands)
+            return complete_command(target.typed, await self.commands())
         if target.kind == "path":
             runtime = await self.runner.opened()
             roots = (runtime.folders.cwd, *runtime.folders.roots)
             return complete_path(await self.paths.find(roots, target.typed))
-        names = (one.name for one in self.commands if target.command in (one.name, *one.aliases))
+        names = (one.name for one in COMMANDS if target.command in (one.name, *one.aliases))
         source = self._arguments.get(next(names, ""))
         if source is None:
             return []

@@ -76,8 +76,7 @@ class EventFeed:
                 self._written = ""
             case ShellOutput(text=text):
                 self._written = (self._written + text)[-SHOWN_OF_COMMAND:]
-                shown.drop_pieces()
-                shown.add_piece("notice", self._written)
+                shown.show_output(self._written)
             case ShellFinished():
                 shown.drop_pieces()
                 self.follow()

@@ -89,6 +89,7 @@ def drawn_at_once() -> Iterator[None]:
     except termios.error:
         yield
         return
+    quiet[0] &= ~termios.ICRNL  # Enter stays Enter
     quiet[3] &= ~(termios.ECHO | termios.ICANON)
     termios.tcsetattr(keyboard, termios.TCSANOW, quiet)
     FIRST_FRAME.draw()

@@ -14,7 +14,8 @@ from recollect.runtime.model_offers import ModelOffers
 
 SUGGESTED_KEYS = 3  # variables that are named
 MAX_MODELS = 6
-_USE, _DOWNLOAD, _RECORDING, _WITHOUT = "use ", "download", "recording", "without"
+DOWNLOAD, RECORDING = "download", "recording"
+_USE, _WITHOUT = "use ", "without"
 
 
 def explain_offers(offers: ModelOffers) -> str:
@@ -57,8 +58,8 @@ class ModelOffersPanel(Vertical):
         if self.offers.download:
             size = f"{self.offers.download_bytes / 1e9:.1f} GB"
             text = f"Download {self.offers.download} ({size}), a small coder that runs offline"
-            found.append(Option(text, _DOWNLOAD))
-        found.append(Option("Walk through a recorded session, with real tools", _RECORDING))
+            found.append(Option(text, DOWNLOAD))
+        found.append(Option("Walk through a recorded session, with real tools", RECORDING))
         found.append(Option("Go on without: a small local model answers questions", _WITHOUT))
         return found
 
@@ -71,5 +72,6 @@ class ModelOffersPanel(Vertical):
         if choice.startswith(_USE):
             self.post_message(self.Chosen("use", choice.removeprefix(_USE)))
         else:
-            self.post_message(self.Chosen(choice, self.offers.download))
+            model = f"embedded/{self.offers.download}" if choice == DOWNLOAD else ""
+            self.post_message(self.Chosen(choice, model))
         self.remove()

@@ -141,9 +141,11 @@ class _PlainProgram:
                 self._failed |= bool(finished.problem)
             case NoticeGiven(level="error"):
                 self._failed = True
-            case QueueChanged(waiting=waiting):
+            case QueueChanged(waiting=waiting, held=held):
+                self._running |= self.runner.busy and len(waiting) < self._queued  # one began
                 self._queued = len(waiting)
-                self._running |= self.runner.busy  # one left the queue to run
+                if held:
+                    self.runner.release()  # nobody looks at a queue here: the next one runs
             case ApprovalAsked():
                 self._begin(self._ask(event))
             case SessionOpened():
@@ -243,17 +245,17 @@ class _PlainProgram:
             self._commands += 1
             self._begin(self._run_command(*command))
             return
-        line = parse_shell(text)
+        line, idle, waiting = parse_shell(text), self._is_idle, self._queued + 1
         said = text[1:] if text.startswith("//") else text
+        if self.interactive and idle:
+            self._typed_now += 1
         try:
             self.runner.send(said if line is None else line, is_command=line is not None)
         except RecollectError as error:  # the session is open elsewhere
             self._fail(error)
         else:
-            if self.interactive and self._is_idle:
-                self._typed_now += 1
-            elif self.interactive:
-                self.output.line(f"note: queued, {self._queued + 1} waiting")
+            if self.interactive and not idle:
+                self.output.line(f"note: queued, {waiting} waiting")
 
     def _begin(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(work)

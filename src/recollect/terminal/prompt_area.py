@@ -77,7 +77,7 @@ class PromptArea(Vertical):
         self.offered, self.attached = CompletionList(), AttachmentBar()
         self.input = PromptInput(Path.cwd())
         self.search = PromptSearch(self.offered, self.input.earlier, self._search_done)
-        self.sources = CompletionSources(runner, lambda: [*self.app.available_themes])
+        self.sources = CompletionSources(runner)
         self.completer = PromptCompleter(self.input, self.offered, self.sources, self._complete)
 
     def compose(self) -> ComposeResult:

@@ -245,6 +245,17 @@ class BlockList:
             growing.add(text)
             self.listener.text_grew()
 
+    def show_output(self, text: str) -> None:
+        """What a command of the user's own has written so far; it goes with the pieces."""
+        kept, omitted = bound_text(text)
+        position = self.position(self._live[-1]) if self._live else None
+        if position is None:
+            self._live.append(self._new_key("output"))
+            self._push(Block(self._live[-1], "notice", kept, omitted=omitted))
+        else:
+            block = msgspec.structs.replace(self.blocks[position], text=kept, omitted=omitted)
+            self._change(position, block)
+
     def drop_pieces(self) -> None:
         """Take away what was shown of a reply that is void now."""
         if self._live:

@@ -15,6 +15,8 @@ async def welcome_lines(runner: SessionRunner) -> tuple[str, ...]:
         runtime = await runner.opened()
     except RecollectError:
         return ()  # why there is no store is said elsewhere
+    if runner.options.welcome:
+        return (runner.options.welcome,)
     model = next_model(runtime.settings, (), runner.run_options.model)
     folder, mode = _shorten(runtime.folders.cwd), runtime.settings.permissions.mode
     return (
