@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 PATIENCE = 60  # seconds, on a busy machine
+ENDED = "ended-with-"
 needs_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 
 
@@ -38,7 +39,8 @@ class RealTerminal:
 
     def start(self, *words: str, columns: int = 100, rows: int = 30) -> None:
         """Run a program; the window stays when it has ended, with its last output."""
-        line = f"exec {shlex.join(words)}"
+        # tmux 3.3 sometimes never learns how a program ended, so its shell says it
+        line = f"{shlex.join(words)}; echo; echo {ENDED}$?; exec sleep 600"
         size = ("-x", str(columns), "-y", str(rows))
         keep = (
             "set-option",
@@ -79,13 +81,19 @@ class RealTerminal:
         return self._tmux("capture-pane", "-p", "-S", "-")
 
     @property
+    def title(self) -> str:
+        return self._tmux("display-message", "-p", "#{pane_title}")
+
+    @property
     def process(self) -> int:
-        return int(self._tmux("display-message", "-p", "#{pane_pid}"))
+        """The program's own, below its shell."""
+        shell = self._tmux("display-message", "-p", "#{pane_pid}").strip()
+        return int(Path(f"/proc/{shell}/task/{shell}/children").read_text().split()[0])
 
     @property
     def exit_code(self) -> int | None:
-        found = self._tmux("display-message", "-p", "#{pane_dead} #{pane_dead_status}").split()
-        return int(found[1]) if found[:1] == ["1"] and len(found) > 1 else None
+        _, _, code = self.screen.rpartition(ENDED)
+        return int(code.split()[0]) if ENDED in self.screen and code.split() else None
 
     def wait_for(self, *texts: str, without: Sequence[str] = ()) -> str:
         """Until all of these are on the screen, and none of those: the screen."""
