@@ -71,11 +71,13 @@ This is a RECORDING: the model's replies come from a file, {recording}.
 The rest is real and happens now, in {folder}:
 the agent, its tools, the files, the tests, the store. Yours are not touched.
 """
-WELCOME = """\
-This is a RECORDING: the model's replies come from a file, {recording}. The rest is real and happens
-now, in {folder}: the agent, its tools, the files, the tests, the store. Yours are not touched.
-Press Enter to send the prompt below; there are three of them. Then try /context, /compact, Esc Esc
-for going back with the files, /tree, /search refill, and F1 for the keys."""
+WELCOME = (
+    "This is a RECORDING: the model's replies come from a file, {recording}. The rest is real and "
+    "happens now, in {folder}: the agent, its tools, the files, the tests, the store. Yours are "
+    "not touched.\n"
+    "Enter sends the prompt below; there are three of them. Ctrl-C clears it: then try /context, "
+    "/compact, /tree, /search refill, Esc Esc to go back with the files, and F1 for the keys."
+)
 
 
 class DemoStopped(RecollectError):
