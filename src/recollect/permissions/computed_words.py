@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import partial
-from itertools import islice
+from itertools import chain, islice, pairwise
 
 from recollect.permissions.folder_contents import FolderRead
 from recollect.permissions.name_flow import listed_names
@@ -27,12 +27,13 @@ from recollect.permissions.protected_paths import (
     names_config,
     names_secret,
 )
+from recollect.permissions.shell_values import chosen_words, without_quotes
 
 _SECRET_PARTS = (".env", ".ssh", ".aws", ".npmrc", ".netrc", "id_rsa")
-_TAKES_NAMES = word_set("read mapfile readarray")
 _REMOVERS = word_set("rm rmdir shred truncate unlink")
 _BARE = re.compile(r"(?:\./)*(?:\$\w+|\$\{\w+\}|\$@|\$\(.*\)|`.*`)/*\Z", re.DOTALL)
 _REWRITTEN = re.compile(r"\$\{(\w+)(%%|##|//|\^\^|,,|[%#/^,:])([^{}$`]*)\}")
+_DELIMITER = re.compile(r"-(?:-d[a-z]*=|-d[a-z]*\Z|[0rtx]*d)(.?)", re.DOTALL)
 _SLICE = re.compile(r" ?(-?\d+)(?::(-?\d+))?\Z")
 _MOST_VALUES, _LONGEST = 40, 300
 
@@ -65,18 +66,44 @@ def _object_to_passed(
     line: ParsedLine, normal: NormalLine, decided: list[str], root: str, *, writes: bool
 ) -> str:
     for name, value in (*line.assignments, *_appended(line)):
-        if any(part in value.lower() for part in _SECRET_PARTS):
+        if any(part in without_quotes(value).lower() for part in _SECRET_PARTS):
             return f"the value of {name} may become the name of a secret"
-        used = writes and any(f"${name}" in word for word in decided)
-        if used and (is_outside(value, root) or names_config(value)):
+        used = writes and any(f"${name}" in word or f"${{{name}" in word for word in decided)
+        if used and (is_outside(value, root) or any(map(_may_be_config, _names_in(value)))):
             return f"the value of {name} leads outside the working folder, or is protected"
-    splits = any(form[0] == "xargs" for one in normal.commands for form in one.forms)
-    for command in normal.commands:
-        for word in _passed_texts(command, splits=splits):
+    chosen = (made for word in normal.other_words for made in chosen_words(word))
+    if writes and any(map(_may_be_config, chosen)):
+        return "a default text becomes the name of a file that only the user writes"
+    delimiters = "".join(_delimiters(normal))
+    for text, expanded in _passed_texts(normal):
+        for word in _names_in(text, delimiters):
             protected = names_config(word) or leaves_folder(word, root)
-            if names_secret(word) or (writes and protected):
+            protected = protected or (expanded and matches_config(word))
+            secret = names_secret(word) or (expanded and matches_secret(word))
+            if secret or (writes and protected):
                 return f"{word[:80]!r} is passed on to another command"
     return ""
+
+
+def _may_be_config(word: str) -> bool:
+    return names_config(word) or matches_config(word)
+
+
+def _names_in(text: str, delimiters: str = "") -> Iterator[str]:
+    """The words of a text, also as xargs and `read` take quotes and backslashes off them."""
+    plain = without_quotes(text)
+    cut = text.translate(dict.fromkeys(map(ord, delimiters), " "))
+    yield from dict.fromkeys(chain(text.split(), plain.split(), cut.split()))
+
+
+def _delimiters(normal: NormalLine) -> Iterator[str]:
+    """The characters at which an option makes xargs or `read` cut."""
+    for command in normal.commands:
+        for form in command.forms if command.takes_names else ():
+            for word, following in pairwise((*form, "")):
+                found = _DELIMITER.match(word)
+                value = "" if found is None else found[1] or following
+                yield value[:1]
 
 
 def _appended(line: ParsedLine) -> Iterator[tuple[str, str]]:
@@ -87,14 +114,17 @@ def _appended(line: ParsedLine) -> Iterator[tuple[str, str]]:
     yield from ((name, "".join(parts)) for name, parts in values.items() if len(parts) > 1)
 
 
-def _passed_texts(command: NormalCommand, *, splits: bool) -> Iterator[str]:
-    """What a command prints by its own words, or takes names from; xargs `splits` them."""
-    if command.words[0] in ("echo", "printf"):
-        printed = (word for word in command.words[1:] if splits or " " not in word.strip())
-        yield from (name for word in printed for name in word.split())
-    takes = command.words[0] in _TAKES_NAMES or any(one[0] == "xargs" for one in command.forms)
-    if takes and command.stdin_text:
-        yield from command.stdin_text.split()
+def _passed_texts(normal: NormalLine) -> Iterator[tuple[str, bool]]:
+    """What commands print by their own words or take names from, and whether it is a pattern for
+    the shell or expanded by it; only xargs and `read` split a text with spaces in it."""
+    takes = any(one.takes_names for one in normal.commands)
+    splits = any(form[0] == "xargs" for one in normal.commands for form in one.forms)
+    for command in normal.commands:
+        if command.words[0] in ("echo", "printf"):
+            printed = (word for word in command.words[1:] if splits or " " not in word.strip())
+            yield from ((word, command.captured) for word in printed)
+        if command.stdin_text and (command.takes_names or (takes and command.captured)):
+            yield command.stdin_text, True
 
 
 # --- expansions that rewrite --------------------------------------------------------------------

@@ -23,7 +23,7 @@ from recollect.permissions.folder_readers import (
     pattern_read,
 )
 from recollect.permissions.interpreter_code import codes_of
-from recollect.permissions.normal_command import NormalCommand
+from recollect.permissions.normal_command import READS_INPUT, NormalCommand
 from recollect.permissions.normal_form import NormalLine
 from recollect.permissions.parsed_line import word_set
 from recollect.permissions.program_table import find_record
@@ -45,7 +45,13 @@ _GIT_QUIET = word_set(
     " symbolic-ref tag"
 )
 _NAMES_ONLY = re.compile(r"-[A-Za-z]*[lL]|--files-with")
-_READS_INPUT = word_set("read mapfile readarray")
+_ENDINGS = ("\\n", "\\0", "\n", " ")
+_ECHO_ESCAPE = re.compile(r"\\[0-7bcefnrtvx]")
+_ECHO_PART = re.compile(r"-[eE]*n")
+# options that cut elsewhere than at lines and NULs
+_XARGS_CUTS = re.compile(r"-(?:-d[a-z]*(?:=|\Z)|[0rtx]*d)(.*)", re.DOTALL)
+_READ_CUTS = re.compile(r"-[rest]*[dnN](.*)", re.DOTALL)
+_WHOLE_NAMES = ("\\n", "\n", "\\0", "", " ", ",", ":", ";", "\t", "\\t", "|")
 _REWRITES = re.compile(r"\$\{\w+(?:[%#/^,]|:[ 0-9(-]?\d)")
 _LISTS_IN_CODE = re.compile(
     r"\b(?:listdir|scandir|walk|iterdir|fwalk|readdir(?:Sync)?|opendir|children|entries|each_child"
@@ -128,7 +134,10 @@ def _has_unknown_source(line: NormalLine) -> bool:
     """Whether a name can come from something that lists no folder."""
     captured = [command for command in line.commands if command.captured]
     kinds = {_kind_of(command) for command in captured}
-    if "unknown" in kinds or {"text", "selects"} <= kinds:
+    joined = "part" in kinds and (len(captured) > 1 or any(one.uncertain for one in captured))
+    if "unknown" in kinds or {"text", "selects"} <= kinds or joined:
+        return True
+    if any(map(_cuts_input, line.commands)):
         return True
     words = (word for one in line.commands for word in one.words)
     if any(map(_FROM_FILE.search, chain(words, line.other_words))):
@@ -140,7 +149,7 @@ def _has_unknown_source(line: NormalLine) -> bool:
             named = any(word.startswith(("-a", "--ar")) for word, _ in _options_of_xargs(command))
             if not fed or named:
                 return True
-        elif command.words[0] in _READS_INPUT and reads_file:
+        elif command.words[0] in READS_INPUT and reads_file:
             return True
     return False
 
@@ -150,7 +159,7 @@ def _kind_of(command: NormalCommand) -> str:
     if list_names(command) is not None:
         return "lists"
     if program in _TEXTS:
-        return "unknown" if program == "printf" and _formats(words) else "text"
+        return _kind_of_text(words)
     if program == "basename" and len(words) > 2:
         return "unknown"  # it can take off the end of a name
     operands = [word for word in words[1:] if not word.startswith("-")]
@@ -169,6 +178,32 @@ def _kind_of(command: NormalCommand) -> str:
     found = find_record(words[0])
     builds = found is not None and found.nature == "builds" and found.check != "interpreter"
     return "quiet" if builds or (program in _QUIET and program != "date") else "unknown"
+
+
+def _kind_of_text(words: tuple[str, ...]) -> str:
+    """`part`: what is printed next continues its last word."""
+    if words[0] == "printf":
+        if _formats(words):
+            return "unknown"
+        return "text" if words[1:2] and words[1].endswith(_ENDINGS) else "part"
+    if any(map(_ECHO_ESCAPE.search, words[1:])):
+        return "unknown"  # of dash, and of bash with `-e`
+    return "part" if any(map(_ECHO_PART.match, words[1:2])) else "text"
+
+
+def _cuts_input(command: NormalCommand) -> bool:
+    """`xargs -d x`, `read -n 4`: only a part of a word, or of a line, is the name."""
+    if not command.takes_names:
+        return False
+    pairs = ((_XARGS_CUTS, _options_of_xargs(command)),)
+    if command.words[0] in READS_INPUT:
+        pairs = ((_READ_CUTS, pairwise((*command.words, ""))),)
+    return any(
+        found is not None and (found[1] or following) not in _WHOLE_NAMES
+        for cuts, words in pairs
+        for word, following in words
+        for found in (cuts.match(word),)
+    )
 
 
 def _formats(words: tuple[str, ...]) -> bool:

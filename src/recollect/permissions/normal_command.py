@@ -8,10 +8,11 @@ import msgspec
 
 from recollect.permissions.command_parser import program_name
 from recollect.permissions.environment_variables import judge_assignment
-from recollect.permissions.parsed_line import CommandWords, SubCommand
+from recollect.permissions.parsed_line import CommandWords, SubCommand, word_set
 from recollect.permissions.program_record import Concern, Objection
 from recollect.permissions.shell_values import may_be_option
 
+READS_INPUT = word_set("read mapfile readarray")
 _LONG_OPTION = re.compile(r"--[a-z][a-z-]*\Z")
 
 
@@ -30,6 +31,11 @@ class NormalCommand(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def program(self) -> str:
         return program_name(self.words[0])
+
+    @property
+    def takes_names(self) -> bool:
+        """Whether it makes words, or values, of what it reads."""
+        return self.words[0] in READS_INPUT or any(form[0] == "xargs" for form in self.forms)
 
     def doubtful(self) -> frozenset[int]:
         """Positions after the program's name of words that could turn out to be options."""

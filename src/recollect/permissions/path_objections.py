@@ -29,6 +29,7 @@ from recollect.permissions.protected_paths import (
     names_secret,
 )
 from recollect.permissions.script_checks import FindReading, read_find
+from recollect.permissions.shell_values import chosen_words
 
 _PRINTERS = frozenset({"echo", "printf", "true", "false", ":"})
 _READERS_WITH_OPTIONS = word_set(
@@ -49,7 +50,8 @@ _WRITING_MODULES = word_set("compileall ensurepip gzip tarfile venv virtualenv z
 # the working folder by another name, and everything in it
 _WHOLE_FOLDER = re.compile(r"(?:\.|\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`|~\+)?/*(?:\./*)*[*?]*/*\Z")
 _HERE = re.compile(r"(?:\.|\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`|~\+)/*(?:\./*)*\Z")
-_EMPTY_START = re.compile(r"\$(?:\w+|\{\w+\})/+[*?]*\Z")  # `$x/*` is `/*` if x is not set
+# `$x/*` is `/*` if x is not set, and `$x*` is `*`
+_EMPTY_START = re.compile(r"\$(?:\w+|\{\w+\})(?:/+[*?]*|[*?]+)\Z")
 _REMOVERS = word_set("chgrp chmod chown mv rm shred truncate")
 _EXCLUDING = word_set("grep egrep fgrep ggrep tar du fd fdfind")
 _EXCLUSIONS = ("--exclude=", "--exclude-dir=")  # what they name is left out
@@ -212,7 +214,8 @@ def _is_whole_folder(word: str, root: str, *, uncertain: bool) -> bool:
     if not word or (root and word.rstrip("/*") == root.rstrip("/")):
         return bool(word)
     if uncertain:
-        return bool(_WHOLE_FOLDER.match(word) or _EMPTY_START.match(word))
+        possible = (word, *chosen_words(word))
+        return any(_WHOLE_FOLDER.match(one) or _EMPTY_START.match(one) for one in possible)
     return word.rstrip("/") in (".", "..")
 
 

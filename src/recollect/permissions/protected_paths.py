@@ -10,7 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from recollect.permissions.shell_values import ANY_TEXT, expand_braces, expansion_pattern
+from recollect.permissions.shell_values import (
+    ANY_TEXT,
+    chosen_words,
+    expand_braces,
+    expansion_pattern,
+)
 from recollect.workspace.protected_names import (
     PROTECTED_NAMES,
     find_protected,
@@ -27,6 +32,7 @@ _DEFAULT = re.compile(r"\$\{\w+:?[-=+?]|\}")  # what stands between them is a va
 _CLASSES = re.compile(r"\[[:.=]\w*[:.=]\]")
 _BRACKETS = re.compile(r"\[[!^]?\]?[^\]]*\]")
 _BRACES = re.compile(r"[{},]")
+_PATTERN_SIGNS = re.compile(rf"[*?\[$`{ANY_TEXT}]")
 _MAX_NAMES, _MAX_PARTS, _LONGEST = 200, 20, 60
 _SLASHES = re.compile(r"/(?:\.?/)+")
 # also those of git: `:(top).env`
@@ -89,8 +95,13 @@ def code_names_config(code: str) -> bool:
 
 def matches_secret(pattern: str) -> bool:
     """Whether a pattern of file names, or a word with expansions, can become a secret's name."""
-    parts = (pattern, *expand_braces(pattern), *_BRACES.split(pattern), *_DEFAULT.split(pattern))
-    named = any(map(names_secret, parts)) or code_names_secret(pattern)
+    chosen = chosen_words(pattern)
+    patterns = [word for word in chosen if _PATTERN_SIGNS.search(word)]
+    if len(patterns) > _MAX_PARTS:
+        return True  # more than can be looked at
+    split = (*_BRACES.split(pattern), *_DEFAULT.split(pattern))
+    parts = (pattern, *patterns, *expand_braces(pattern), *split)
+    named = any(map(names_secret, (*chosen, *parts))) or code_names_secret(pattern)
     return named or any(_matches_any(part, _SECRET_SAMPLES) for part in parts[:_MAX_PARTS] if part)
 
 
@@ -102,13 +113,17 @@ def glob_finds_secret(pattern: str) -> bool:
 
 def matches_config(pattern: str) -> bool:
     """The same for files that decide what runs later."""
+    chosen = chosen_words(pattern)
+    patterns = [word for word in chosen if _PATTERN_SIGNS.search(word)]
+    if len(patterns) > _MAX_PARTS:
+        return True  # more than can be looked at
     words = expand_braces(pattern)
     parts = (*words, *_BRACES.split(pattern), *_NAME_SEPARATORS.split(pattern))
-    if any(names_config(part) for part in parts if part):
+    if any(names_config(part) for part in (*chosen, *parts) if part):
         return True
     if any("{" in word for word in words):  # not all were expanded, or it is `${x}`
         words.insert(0, pattern)
-    possible = (*words, *parts)[:_MAX_PARTS]
+    possible = (*patterns, *words, *parts)[:_MAX_PARTS]
     return any(_matches_any(part, _FIRST_NAMES, kinds=True) for part in possible if part)
 
 

@@ -12,6 +12,12 @@ _PLAIN_VALUE = re.compile(r"\$(?:[?#$!]|HOME|PWD|OLDPWD|UID|RANDOM|SECONDS|LINEN
 _PLAIN_BRACED = re.compile(r"\$\{(?:HOME|PWD|UID|#[A-Za-z_]*)\}")
 ANY_TEXT = "\0"  # unlike `*` it also stands for a dot at the beginning of a name
 _BRACES = re.compile(r"(?<!\$)\{([^{}]*,[^{}]*)\}")
+_INNERMOST = re.compile(r"\$\{([^{}]*)\}")
+_CHOICE = re.compile(r"(?:\w+|[@*#?!$-]):?([-=+])(.*)", re.DOTALL)
+_HAS_CHOICE = re.compile(r"\$\{(?:\w+|[@*#?!$-]):?[-=+]")
+_CHOICES = ("-=+", "-=", "+")  # `${x:-a}` and `${x:+a}` hardly ever give their texts at once
+_QUOTES = re.compile(r"\\\n|['\"\\]")
+_MOST_NESTED = 8
 _DECIDED = frozenset("$`*?[{")
 
 
@@ -40,6 +46,37 @@ def expand_braces(word: str, most: int = 64) -> list[str]:
             for part in (match[1].split(",") if match else ("",))
         ]
     return words[:most]
+
+
+def without_quotes(text: str) -> str:
+    """What the shell, xargs and `read` leave of a text that is quoted as if for them."""
+    return _QUOTES.sub("", text)
+
+
+def chosen_words(word: str) -> tuple[str, ...]:
+    """The words that default texts make of a word: `${x:-C}*.md` becomes `C*.md`.
+
+    Every other expansion in braces becomes `ANY_TEXT`, and quotes are taken off.
+    """
+    if not _HAS_CHOICE.search(word):
+        return ()
+    words: dict[str, None] = {}
+    for kinds in _CHOICES:
+        made = word
+
+        def choose(found: re.Match[str], kinds: str = kinds) -> str:
+            choice = _CHOICE.fullmatch(found[1])
+            if choice is None:
+                return ANY_TEXT
+            return choice[2] if choice[1] in kinds else ""
+
+        for _ in range(_MOST_NESTED):
+            made, count = _INNERMOST.subn(choose, made)
+            if not count:
+                break
+        words.update(dict.fromkeys(without_quotes(made).split()))
+    words.pop(word, None)
+    return tuple(words)
 
 
 def expansion_pattern(word: str) -> str:
