@@ -63,7 +63,7 @@ def test_the_first_request_loads_little_of_ours_beyond_what_it_needs(tmp_path: P
 
 def test_the_version_and_the_help_load_no_command(tmp_path: Path) -> None:
     bare = len(_modules("import click"))
-    for arguments, most in ((["--version"], 10), (["--help"], bare + 15)):
+    for arguments, most in ((["--version"], 10), (["--help"], bare + 18)):
         code = (
             f"sys.argv = ['recollect', *{arguments}]; import contextlib, io\n"
             "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):\n"

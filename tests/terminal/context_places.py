@@ -7,7 +7,7 @@ from pathlib import Path
 
 from recollect.entries import Body, Entry, Message, Text
 from recollect.runtime.runtime import Door, open_runtime
-from recollect.terminal.session_runner import StartOptions
+from recollect.terminal.start_options import StartOptions
 from recollect.testing import call, model, result, user
 from tests.terminal.pilot import DrivenTerminal, TerminalPlace
 

@@ -21,7 +21,7 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 
-from recollect.terminal.session_runner import StartOptions
+from recollect.terminal.start_options import StartOptions
 from recollect.terminal.terminal_app import TerminalApp
 from recollect.testing import ProviderLine, ProviderServer
 

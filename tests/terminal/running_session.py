@@ -8,8 +8,9 @@ from contextlib import asynccontextmanager
 
 from recollect.runtime.permission_policy import ApprovalAnswer
 from recollect.terminal.command_table import run_command
-from recollect.terminal.session_runner import SessionRunner, StartOptions
+from recollect.terminal.session_runner import SessionRunner
 from recollect.terminal.slash_commands import parse_command
+from recollect.terminal.start_options import StartOptions
 from recollect.terminal.terminal_events import (
     ApprovalAsked,
     NoticeGiven,

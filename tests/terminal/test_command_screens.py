@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from textual.pilot import Pilot
 
-from recollect.terminal.session_runner import StartOptions
+from recollect.terminal.start_options import StartOptions
 from recollect.terminal.terminal_app import TerminalApp
 from recollect.terminal.theme_choice import DARK, LIGHT, choose_theme
 from tests.cli.provider import ENV, provider

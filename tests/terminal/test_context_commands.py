@@ -12,7 +12,8 @@ import pytest
 from recollect.errors import RecollectError
 from recollect.terminal.command_table import run_command
 from recollect.terminal.search_screen import SearchScreen
-from recollect.terminal.session_runner import SessionRunner, StartOptions
+from recollect.terminal.session_runner import SessionRunner
+from recollect.terminal.start_options import StartOptions
 from recollect.terminal.terminal_events import TerminalEvent
 from recollect.terminal.text_screen import PagedText, TextScreen
 from recollect.testing import user

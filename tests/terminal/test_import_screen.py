@@ -14,7 +14,7 @@ from recollect.display.agent_sessions import describe_offer, describe_offers, fi
 from recollect.store.contract import SessionInfo
 from recollect.terminal.import_screen import ImportScreen, progress_line
 from recollect.terminal.resume_screen import ResumeScreen
-from recollect.terminal.session_runner import StartOptions
+from recollect.terminal.start_options import StartOptions
 from tests.terminal.pilot import DrivenTerminal, TerminalPlace
 from tests.terminal.stored_sessions import add_session, exchange, run_command
 

@@ -26,7 +26,7 @@ from recollect.store.sqlite import SqliteStore
 from recollect.terminal.confirm_line import ConfirmLine
 from recollect.terminal.resume_screen import ResumeScreen
 from recollect.terminal.session_list_view import SessionListView, passage_segments
-from recollect.terminal.session_runner import StartOptions
+from recollect.terminal.start_options import StartOptions
 from tests.terminal.pilot import DrivenTerminal, TerminalPlace
 from tests.terminal.stored_sessions import (
     HOUR,

@@ -12,7 +12,7 @@ from recollect.terminal.command_table import run_command
 from recollect.terminal.prompt_input import PromptInput
 from recollect.terminal.rewind_preview_screen import RewindPreviewScreen
 from recollect.terminal.rewind_screen import RewindScreen
-from recollect.terminal.session_runner import StartOptions
+from recollect.terminal.start_options import StartOptions
 from recollect.testing import ProviderLine, call, model, says, user
 from recollect.testing.request_checks import find_violation
 from tests.terminal.pilot import DrivenTerminal, TerminalPlace

@@ -9,7 +9,7 @@ from recollect.runtime.runtime import Overrides
 from recollect.session import Session
 from recollect.terminal.command_table import run_command
 from recollect.terminal.rewind_preview_screen import RewindPreviewScreen
-from recollect.terminal.session_runner import StartOptions
+from recollect.terminal.start_options import StartOptions
 from recollect.terminal.tree_screen import TreeScreen, TurnTextScreen
 from recollect.testing import ProviderLine, call, says, user
 from tests.terminal.pilot import DrivenTerminal, TerminalPlace

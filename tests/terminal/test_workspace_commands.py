@@ -8,8 +8,8 @@ from recollect.errors import BadInput, BadSettings, NoApiKey, RecollectError, Un
 from recollect.runtime.prompt_run import RunStarted
 from recollect.runtime.runtime import Overrides
 from recollect.runtime.session_model import model_choice
-from recollect.terminal.session_runner import StartOptions
 from recollect.terminal.slash_commands import ANSWER_WIDTH
+from recollect.terminal.start_options import StartOptions
 from recollect.testing import call, model, says, user
 from tests.cli.provider import ENV, provider
 from tests.cli.runner import Cli

@@ -6,6 +6,7 @@ Each terminal is a tmux server of its own, which ends with the test.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -92,8 +93,8 @@ class RealTerminal:
 
     @property
     def exit_code(self) -> int | None:
-        _, _, code = self.screen.rpartition(ENDED)
-        return int(code.split()[0]) if ENDED in self.screen and code.split() else None
+        found = re.findall(rf"{ENDED}(\d+)", self.screen)
+        return int(found[-1]) if found else None
 
     def wait_for(self, *texts: str, without: Sequence[str] = ()) -> str:
         """Until all of these are on the screen, and none of those: the screen."""

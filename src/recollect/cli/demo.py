@@ -168,7 +168,7 @@ def _print_tour(folder: Path, recording: Recording, replay: ReplayServer, *, slo
 def _open_program(folder: Path, recording: Recording, replay: ReplayServer) -> int:
     # late: Textual is loaded only where the program opens
     from recollect.cli.terminal_command import open_program
-    from recollect.terminal.session_runner import StartOptions
+    from recollect.terminal.start_options import StartOptions
 
     replay.pause = REPLY_PAUSE
     prompts = tuple(prompt.text for prompt in recording.prompts)

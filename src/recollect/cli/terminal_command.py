@@ -16,7 +16,7 @@ from recollect.store.store_address import StoreAddress, parse_address
 from recollect.terminal.chat_screen import SHOW_RECORDING
 from recollect.terminal.first_paint import FIRST_FRAME
 from recollect.terminal.plain_program import run_plain
-from recollect.terminal.session_runner import StartOptions
+from recollect.terminal.start_options import StartOptions
 from recollect.terminal.terminal_app import TerminalApp
 
 

@@ -15,9 +15,9 @@ from recollect.display.display_text import one_line, pluralize
 from recollect.display.short_ids import find_entry, shorten_entry_id, shorten_session_id
 from recollect.entries import Entry
 from recollect.models.resolve import ResolvedModel
-from recollect.runtime.model_choice import next_model
+from recollect.runtime.model_choice import next_model, writes_snapshots
 from recollect.runtime.prepare_apart import propose_apart
-from recollect.runtime.runtime import Runtime, writes_snapshots
+from recollect.runtime.runtime import Runtime
 from recollect.session import Session
 from recollect.store.contract import SessionInfo
 from recollect.store.ids import LAST

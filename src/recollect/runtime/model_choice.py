@@ -57,3 +57,10 @@ def _guess_model(name: str, wire: WireName, settings: Settings) -> ResolvedModel
         endpoint=usual,
         generation=settings.generation,
     )
+
+
+def writes_snapshots(model: ResolvedModel, *, named: bool = False) -> bool:
+    """Whether a compaction can let this model write: it can be called, and is good enough. A small
+    model on the user's own machine, which takes minutes, writes only if the user `named` it."""
+    has_key = not model.endpoint.keys or model.key is not None
+    return has_key and (model.profile.summarises or (named and model.profile.agentic))

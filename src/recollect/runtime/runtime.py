@@ -151,8 +151,6 @@ class Runtime:
         other._projects, other._connections = self._projects, self._connections
         return other
 
-    # --- sessions --------------------------------------------------------------------------------
-
     async def open_session(
         self, given: str | None = None, *, fork: bool = False, prompt: str = ""
     ) -> tuple[Session, SessionOrigin]:
@@ -203,8 +201,6 @@ class Runtime:
         if folder not in self._projects:
             self._projects[folder] = identify_named(folder)
         return self._projects[folder]
-
-    # --- requests --------------------------------------------------------------------------------
 
     async def check_model(self, options: RunOptions) -> None:
         """Raise if the model that a prompt begins with cannot be called, or not for that, or if
@@ -354,13 +350,6 @@ class Runtime:
             self.door.warn,
             self.door.owner,
         )
-
-
-def writes_snapshots(model: ResolvedModel, *, named: bool = False) -> bool:
-    """Whether a compaction can let this model write: it can be called, and is good enough. A small
-    model on the user's own machine, which takes minutes, writes only if the user `named` it."""
-    has_key = not model.endpoint.keys or model.key is not None
-    return has_key and (model.profile.summarises or (named and model.profile.agentic))
 
 
 def build_runtime(store: Store, folder: Path, door: Door, overrides: Overrides) -> Runtime:

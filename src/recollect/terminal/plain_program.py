@@ -27,9 +27,10 @@ from recollect.terminal.approval_text import approval_text, approval_title
 from recollect.terminal.command_table import run_command
 from recollect.terminal.plain_output import PlainOutput, question_line
 from recollect.terminal.prompt_lines import PromptLines
-from recollect.terminal.session_runner import SessionRunner, StartOptions
+from recollect.terminal.session_runner import SessionRunner
 from recollect.terminal.shell_prompt import parse_shell
 from recollect.terminal.slash_commands import parse_command
+from recollect.terminal.start_options import StartOptions
 from recollect.terminal.terminal_events import (
     ApprovalAsked,
     NoticeGiven,

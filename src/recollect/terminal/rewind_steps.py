@@ -23,7 +23,8 @@ from recollect.runtime.session_rewind import (
 from recollect.session import Session
 from recollect.session_log import uncancellable
 from recollect.store.contract import SessionInfo
-from recollect.terminal.session_runner import SessionRunner, TerminalBusy
+from recollect.terminal.session_runner import SessionRunner
+from recollect.terminal.wanted_session import TerminalBusy
 from recollect.tools.file_rewind import RewindResult
 
 OPEN_SECONDS = 10.0  # for going to another session

@@ -10,7 +10,6 @@ nothing.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing, closing, suppress
 from pathlib import Path
@@ -18,11 +17,11 @@ from typing import TypeVar
 
 import msgspec
 
-from recollect.entries import Message, Usage
+from recollect.entries import Usage
 from recollect.errors import RecollectError
 from recollect.runtime.model_choice import next_model
 from recollect.runtime.permission_policy import ApprovalAnswer, ApprovalRequest
-from recollect.runtime.prompt_run import ActiveSession, RunOptions, RunResult, SessionOrigin
+from recollect.runtime.prompt_run import ActiveSession, RunResult, SessionOrigin
 from recollect.runtime.prompt_size import check_prompt_size
 from recollect.runtime.runtime import Door, Overrides, Runtime, open_runtime
 from recollect.runtime.session_claims import (
@@ -33,8 +32,11 @@ from recollect.runtime.session_claims import (
 )
 from recollect.runtime.session_model import model_choice
 from recollect.session import Session
+from recollect.terminal.own_command import run_own_command
+from recollect.terminal.queued_prompts import QueuedPrompts
 from recollect.terminal.session_approvals import SessionApprovals
 from recollect.terminal.shown_proposals import ShownProposals
+from recollect.terminal.start_options import StartOptions
 from recollect.terminal.terminal_events import (
     ApprovalAsked,
     DownloadProgressed,
@@ -47,77 +49,37 @@ from recollect.terminal.terminal_events import (
     SessionHeld,
     SessionOpened,
     SessionReloaded,
-    ShellFinished,
-    ShellOutput,
     TerminalEvent,
 )
+from recollect.terminal.wanted_session import FoundSession, TerminalBusy, WantedSession
 from recollect.terminal.watching import HeldElsewhere, follow_appends, watch_claim
 from recollect.tokens import add_usage
 
 T = TypeVar("T")
 
 
-class StartOptions(msgspec.Struct, frozen=True):
-    """How a terminal program begins."""
-
-    store: Path | str | None = None
-    session: str | None = None  # to continue; none: a new one
-    fork: bool = False
-    initial_screen: str = ""  # the command whose screen is open at first, such as `resume`
-    overrides: Overrides = Overrides()
-    run: RunOptions = RunOptions()
-    suggestions: tuple[str, ...] = ()  # prompts that are offered one after the other
-    welcome: str = ""  # said at the beginning
-
-
-class _Wanted(msgspec.Struct, frozen=True):
-    """The session to go to next; without an id a new one."""
-
-    given: str | None = None
-    fork: bool = False
-
-
-class _Found(msgspec.Struct, frozen=True):
-    """A session that was wanted, and is open."""
-
-    wanted: _Wanted
-    session: Session
-    origin: SessionOrigin
-
-
-class TerminalBusy(RecollectError):
-    def __init__(self, what: str) -> None:
-        super().__init__(f"cannot {what} while a prompt runs; press Esc to stop it first")
-
-
-class SessionRunner:
+class SessionRunner(QueuedPrompts):
     """`run` serves until `close`; every event goes to `notify`, in order."""
 
     def __init__(self, options: StartOptions, notify: Callable[[TerminalEvent], None]) -> None:
-        self.options, self.notify = options, notify
+        super().__init__(notify)
+        self.options = options
         self.run_options = options.run  # of the next prompt: model, instructions, limits
         self.overrides = options.overrides
         self.session: Session | None = None
         self.active: ActiveSession | None = None
         self.holder: SessionHolder | None = None  # of the session: it is watched, not changed
-        self._found: _Found | None = None  # the wanted session, opened already
+        self._found: FoundSession | None = None  # the wanted session, opened already
         self._runtime: Runtime | None = None
         self._opened = asyncio.Event()  # there is a runtime, or there never will be
         self.approvals = SessionApprovals()
         self.usage = Usage()  # of the prompts that ran here
         self.shown = ShownProposals()
-        self._waiting: deque[QueuedPrompt] = deque()
-        self._ends: dict[int, asyncio.Future[bool]] = {}  # of prompts that somebody waits for
-        self.held = False  # the prompts that wait are for the user to look at first
-        self._wanted: _Wanted | None = _Wanted(options.session, options.fork)
+        self._wanted: WantedSession | None = WantedSession(options.session, options.fork)
         self._turn: asyncio.Task[None] | None = None
-        self._news = asyncio.Event()
-        self._closing = self._started_unrestricted = False
-        self._number = 0
+        self._started_unrestricted = False
         self._warned: set[str] = set()
         self._lock = asyncio.Lock()  # edits, and the prompts, follow each other
-
-    # --- what the user does ----------------------------------------------------------------------
 
     @property
     def busy(self) -> bool:
@@ -126,10 +88,6 @@ class SessionRunner:
     @property
     def closing(self) -> bool:
         return self._closing
-
-    @property
-    def waiting(self) -> tuple[QueuedPrompt, ...]:
-        return tuple(self._waiting)
 
     @property
     def may_be_unrestricted(self) -> bool:
@@ -163,28 +121,7 @@ class SessionRunner:
             self.take_over()
         else:
             self._refuse_held()
-        self._number += 1
-        prompt = QueuedPrompt(text, attachments, self._number, model, is_command)
-        if self.held:
-            self._waiting.appendleft(prompt)
-        else:
-            self._waiting.append(prompt)
-        self.held = False
-        self._changed()
-        return prompt
-
-    async def wait_for_end(self, prompt: QueuedPrompt) -> bool:
-        """Until this prompt is over; whether it ran to its end."""
-        if self._closing:
-            return False
-        return await self._ends.setdefault(prompt.number, asyncio.Future())
-
-    def release(self) -> bool:
-        """Let the prompts run that are held. Whether there were any."""
-        released, self.held = self.held, False
-        if released:
-            self._changed()
-        return released
+        return self._enqueue(text, attachments, model, is_command=is_command)
 
     async def check_prompt(self, text: str, attachments: tuple[str, ...] = ()) -> None:
         """Raise if a prompt cannot fit into the model's window; nothing is sent or stored."""
@@ -192,16 +129,6 @@ class SessionRunner:
         entries = self.session.view().entries if self.session is not None else ()
         model = next_model(runtime.settings, entries, self.run_options.model)
         await check_prompt_size(runtime, model, text, tuple(map(Path, attachments)))
-
-    def take_back(self, number: int) -> QueuedPrompt | None:
-        """Take a prompt out of the queue, to edit it."""
-        found = next((one for one in self._waiting if one.number == number), None)
-        if found is not None:
-            self._waiting.remove(found)
-            self._end(found, completed=False)
-            self.held = self.held and bool(self._waiting)
-            self._changed()
-        return found
 
     def interrupt(self) -> bool:
         """Stop the prompt that runs; what has come is kept. Whether there was one."""
@@ -214,7 +141,7 @@ class SessionRunner:
         """Go to another session, or to a new one; prompts that wait are sent there."""
         if self.busy:
             raise TerminalBusy("change the session")
-        self._wanted = _Wanted(given, fork)
+        self._wanted = WantedSession(given, fork)
         self._news.set()
 
     @property
@@ -278,8 +205,6 @@ class SessionRunner:
         self.interrupt()
         self._news.set()
 
-    # --- the loop --------------------------------------------------------------------------------
-
     async def run(self) -> None:
         """Serve until closed. An error that leaves no session to work in is raised."""
         door = Door(
@@ -305,7 +230,7 @@ class SessionRunner:
         self.notify(NoticeGiven(text))
 
     async def _serve_session(self) -> None:
-        wanted, self._wanted = self._wanted or _Wanted(), None
+        wanted, self._wanted = self._wanted or WantedSession(), None
         self.session = None
         try:
             found = await self._open(wanted)
@@ -329,7 +254,7 @@ class SessionRunner:
         finally:
             self.active = None
 
-    async def _open(self, wanted: _Wanted) -> tuple[Session, SessionOrigin] | None:
+    async def _open(self, wanted: WantedSession) -> tuple[Session, SessionOrigin] | None:
         """The wanted session; a new one as soon as there is a prompt. None: something else is
         wanted now."""
         found, self._found = self._found, None
@@ -356,7 +281,7 @@ class SessionRunner:
                     self._wanted = None
                 continue
             if self._wanted is wanted:
-                self._found = _Found(wanted, *opened)
+                self._found = FoundSession(wanted, *opened)
                 return True
         return wanted is not None
 
@@ -440,22 +365,8 @@ class SessionRunner:
 
     async def _run_shell(self, active: ActiveSession, prompt: QueuedPrompt) -> bool:
         """A command that fails is the user's to judge: what waits goes on."""
-        # late: few sessions run one, and the first screen shall not wait for it
-        from recollect.runtime.user_command import run_user_command
-
-        entry = await run_user_command(
-            active.session,
-            prompt.text,
-            active.runtime.folders.cwd,
-            lambda text: self.notify(ShellOutput(text)),
-        )
-        assert isinstance(entry.body, Message)
-        self.notify(ShellFinished(entry.body, entry.id))
+        self.notify(await run_own_command(active, prompt.text, self.notify))
         return True
-
-    def _end(self, prompt: QueuedPrompt, *, completed: bool) -> None:
-        if (waiting := self._ends.pop(prompt.number, None)) is not None and not waiting.done():
-            waiting.set_result(completed)
 
     async def _follow(self, session: Session) -> None:
         """Show what another program appends to the session while nothing runs here."""
@@ -475,21 +386,6 @@ class SessionRunner:
         idle = not for_prompts or not self._waiting or self.held
         if idle and self._wanted is None and not self._closing:
             await self._news.wait()
-
-    def _changed(self) -> None:
-        self._notify_queue()
-        self._news.set()
-
-    def _notify_queue(self) -> None:
-        self.notify(QueueChanged(self.waiting, self.held))
-
-    def _drop_waiting(self) -> None:
-        """Prompts that can be sent nowhere are given back by the notice."""
-        for prompt in self._waiting:
-            self.notify(PromptEnded(prompt, error="not sent"))
-            self._end(prompt, completed=False)
-        self._waiting.clear()
-        self.notify(QueueChanged(()))
 
     async def _approve(self, request: ApprovalRequest) -> ApprovalAnswer:
         if self.approvals.covers(request):

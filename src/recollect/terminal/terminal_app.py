@@ -21,7 +21,8 @@ from recollect.terminal.chat_screen import ChatScreen
 from recollect.terminal.keys_screen import KeysScreen
 from recollect.terminal.notifications import Notifications
 from recollect.terminal.screen_commands import SCREEN_COMMANDS
-from recollect.terminal.session_runner import SessionRunner, StartOptions
+from recollect.terminal.session_runner import SessionRunner
+from recollect.terminal.start_options import StartOptions
 from recollect.terminal.terminal_driver import BoundedInputDriver, PasteTooLong
 from recollect.terminal.terminal_events import PromptEnded, SessionOpened, TerminalEvent
 from recollect.terminal.theme_choice import choose_theme

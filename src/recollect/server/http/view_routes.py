@@ -11,10 +11,10 @@ from recollect.entries import Entry, Message, entry_to_json
 from recollect.errors import BadInput, CannotEdit
 from recollect.explanation import Explanation
 from recollect.models.resolve import ResolvedModel
-from recollect.runtime.model_choice import next_model
+from recollect.runtime.model_choice import next_model, writes_snapshots
 from recollect.runtime.prompt_run import RunOptions
 from recollect.runtime.request_replay import Replay, load_next, load_replay
-from recollect.runtime.runtime import Runtime, writes_snapshots
+from recollect.runtime.runtime import Runtime
 from recollect.server.http.api_call import ApiCall, ApiReply, NoBody, NoQuery, tag_of
 from recollect.server.http.api_values import (
     CompactionDocument,

@@ -12,7 +12,7 @@ import msgspec
 
 from recollect.entries import Entry, Usage
 from recollect.models.resolve import look_up_model
-from recollect.runtime.runtime import writes_snapshots
+from recollect.runtime.model_choice import writes_snapshots
 from recollect.server.access import Identity
 from recollect.server.responses.api_error import ApiError
 from recollect.server.responses.conversation_items import read_conversation
