@@ -42,7 +42,7 @@ from recollect.terminal.text_screen import TextScreen
 
 FOLLOW_SECONDS = 0.3
 GLANCE_SECONDS = 0.05  # for which a row is looked at before its cost is worked out
-KEYS = "Space drop/restore  p pin  ⏎ text  d diff  e request  u undo  / find  s sort"
+KEYS = "Space drop  p pin  ⏎ text  d diff  e request  u undo  / find  s sort  Esc back"
 SMALL = 9  # lines of a terminal in which the list has precedence
 LOADING = "reading the context …"
 
