@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 
 from recollect import __version__
-from recollect.terminal.first_paint import drawn_at_once, opens_terminal
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -14,6 +13,9 @@ def main(arguments: list[str] | None = None) -> None:
     if given in (["--version"], ["-V"]) and sys.stdout is not None:
         sys.stdout.write(f"recollect {__version__}\n")
         return
+    # late: the version needs no frame
+    from recollect.terminal.first_paint import drawn_at_once, opens_terminal
+
     if arguments is None and opens_terminal(given):
         with drawn_at_once():
             _run(given)

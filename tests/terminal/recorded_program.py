@@ -24,7 +24,7 @@ from recollect.cli.demo import PROJECT, SETTINGS
 from recollect.cli.replay_server import MODEL_NAME, ReplayServer, load_recording, serve_recording
 from recollect.entries import json_text
 from recollect.terminal.prompt_input import PromptInput
-from recollect.terminal.session_runner import StartOptions
+from recollect.terminal.start_options import StartOptions
 from recollect.terminal.terminal_app import TerminalApp
 from tests.terminal.pilot import TerminalPlace, screen_text, wait_for
 
