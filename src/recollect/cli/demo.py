@@ -118,7 +118,12 @@ def show_demo(*, prints: bool = False, fast: bool = False, keep: Path | None = N
     code = 0
     with _working_folder(keep) as folder:
         try:
-            code = _play(folder, _open_program if opens else partial(_print_tour, slow=slow))
+            code = _play(
+                folder,
+                partial(_open_program, kept=keep is not None)
+                if opens
+                else partial(_print_tour, slow=slow),
+            )
         except DemoStopped as stopped:
             click.echo(paint(str(stopped), fg="yellow"))
             code = FAILED
@@ -165,7 +170,7 @@ def _print_tour(folder: Path, recording: Recording, replay: ReplayServer, *, slo
     return 0
 
 
-def _open_program(folder: Path, recording: Recording, replay: ReplayServer) -> int:
+def _open_program(folder: Path, recording: Recording, replay: ReplayServer, *, kept: bool) -> int:
     # late: Textual is loaded only where the program opens
     from recollect.cli.terminal_command import open_program
     from recollect.terminal.start_options import StartOptions
@@ -173,7 +178,7 @@ def _open_program(folder: Path, recording: Recording, replay: ReplayServer) -> i
     replay.pause = REPLY_PAUSE
     prompts = tuple(prompt.text for prompt in recording.prompts)
     welcome = WELCOME.format(recording=RECORDING, folder=folder)
-    return open_program(StartOptions(suggestions=prompts, welcome=welcome))
+    return open_program(StartOptions(store_persists=kept, suggestions=prompts, welcome=welcome))
 
 
 def _prepare_repository() -> None:

@@ -19,5 +19,6 @@ class StartOptions(msgspec.Struct, frozen=True):
     initial_screen: str = ""  # the command whose screen is open at first, such as `resume`
     overrides: Overrides = Overrides()
     run: RunOptions = RunOptions()
+    store_persists: bool = True  # False: the store is deleted when the program has ended
     suggestions: tuple[str, ...] = ()  # prompts that are offered one after the other
     welcome: str = ""  # said at the beginning

@@ -40,7 +40,9 @@ class TerminalApp(App[int]):
     def __init__(self, options: StartOptions) -> None:
         super().__init__()
         self.runner = SessionRunner(options, self._told)
-        self.stored = StoredSession("recollect -r {}", options.store, persists=True)
+        self.stored = StoredSession(
+            "recollect -r {}", options.store, persists=options.store_persists
+        )
         self.notifications = Notifications(self, self.runner)
         self.chat = ChatScreen(self.runner, self.run_screen_command)
 
