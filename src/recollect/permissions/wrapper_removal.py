@@ -7,6 +7,7 @@ objection to the command inside.
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 
 import msgspec
 
@@ -29,6 +30,8 @@ _LISTERS = frozenset({"fd", "fdfind", "find", "git", "grep", "ls", "rg"})  # the
 FILE_NAME = "./$@"  # stands for the name of a file that only run time knows
 ANY_WORDS = "$@"
 _SPLIT = "--split-string"
+# what npm runs, and with which settings
+_NPM_DECIDES = re.compile(r"-c|--(?:sc|she|cal|cac|prefi\b|prefix|us|reg|node)")
 
 
 def is_reader(step: NormalCommand) -> bool:
@@ -109,6 +112,8 @@ def _run_wrapped(
         at += 1
     if at >= len(words):
         return _run_nothing(step)
+    if words[0] == "npm":
+        step = _object_to_late_options(step, wrapper, words[at + 1 :])
     inner = words[at:]
     if wrapper.appends:
         return _append_input(step, at, reading, producer)
@@ -116,6 +121,17 @@ def _run_wrapped(
     if wrapper.scripts and inner[0].endswith(".py"):
         return advance(step, (wrapper.scripts, *inner), at, keep_allowed=keep, front=1)
     return advance(step, inner, at, keep_allowed=keep)
+
+
+def _object_to_late_options(
+    step: NormalCommand, wrapper: Wrapper, words: tuple[str, ...]
+) -> NormalCommand:
+    """npm takes options as its own wherever they stand before `--`, shortened ones too."""
+    given = takewhile(lambda word: word != "--", words)
+    own = tuple(word for word in given if _NPM_DECIDES.match(word))
+    if not own:
+        return step
+    return object_to_options(step, "npm", read_options(wrapper.options, own, frozenset()))
 
 
 def _run_nothing(step: NormalCommand) -> NormalCommand:
