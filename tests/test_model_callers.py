@@ -66,6 +66,7 @@ def test_a_model_is_called_in_one_place() -> None:
         ("runtime/prompt_run.py", "run.agent"),
         ("runtime/prompt_run.py", "self"),
         ("server/session_worker.py", "active"),
+        ("terminal/session_runner.py", "active"),
         # a request's body, and event streams, which lead to no model
         ("server/http/api_call.py", "self.state.slots"),
         ("server/http/entry_routes.py", "call"),

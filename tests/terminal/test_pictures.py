@@ -80,6 +80,8 @@ async def compare_screens(program: RecordedProgram) -> None:
     await program.press("escape")
 
 
+# one folder for both, which on a busy machine was waited for beyond the limit
+@pytest.mark.long
 def test_the_screens_look_as_in_the_pictures(place: TerminalPlace) -> None:
     async def use() -> None:
         async with open_recording(place, size=USUAL) as program:
@@ -98,6 +100,8 @@ def test_the_screens_look_as_in_the_pictures(place: TerminalPlace) -> None:
     asyncio.run(use())
 
 
+# one folder for both, which on a busy machine was waited for beyond the limit
+@pytest.mark.long
 def test_the_question_looks_as_in_the_picture(place: TerminalPlace) -> None:
     async def use() -> None:
         async with open_recording(place, mode="ask", size=USUAL) as program:

@@ -295,6 +295,7 @@ def test_the_refused_keys_are_exactly_these() -> None:
     whole = {"generation", "routing", "transport"}
     apart = {"model", "mirror", "autosave_seconds", "agent.editor", "agent.telemetry"}
     apart |= {"agent.directories", "store", "store_wait", "permissions.show_secrets"}
+    apart |= {"terminal.notify", "terminal.theme"}
     assert {key for key in MAY_NOT if key.partition(".")[0] not in whole} == apart
     assert "url" in CustomModel.__struct_fields__
 
