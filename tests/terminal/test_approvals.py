@@ -13,7 +13,7 @@ from recollect.entries import ToolCall
 from recollect.runtime.approval_preview import ApprovalPreview
 from recollect.runtime.permission_policy import ApprovalAnswer, ApprovalRequest
 from recollect.terminal.approval_panel import ApprovalPanel
-from recollect.terminal.approval_text import approval_text
+from recollect.terminal.approval_text import approval_lines
 from recollect.terminal.session_approvals import SessionApprovals
 from recollect.testing import ProviderLine, call, says
 from recollect.workspace.effective_settings import resolve_settings
@@ -182,7 +182,7 @@ def test_nothing_that_is_asked_about_can_reach_the_terminal(text: str) -> None:
         text, text, command=text, normal_form=text, folder=text, sandbox=text, diff=f"+{text}",
         failure=text, arguments=((text, text * 20_000),), rules=(text,),
     )  # fmt: skip
-    plain = approval_text(shown).plain
+    plain = "\n".join(line.text for line in approval_lines(shown))
     assert not set(plain) & {"\x1b", "\x07", "\x9b", "\r", "\u202e"}
     assert len(plain) < 60_000
 

@@ -10,7 +10,8 @@ from recollect.session import Session
 from recollect.terminal.command_table import run_command
 from recollect.terminal.rewind_preview_screen import RewindPreviewScreen
 from recollect.terminal.start_options import StartOptions
-from recollect.terminal.tree_screen import TreeScreen, TurnTextScreen
+from recollect.terminal.text_screen import TextScreen
+from recollect.terminal.tree_screen import TreeScreen
 from recollect.testing import ProviderLine, call, says, user
 from tests.terminal.pilot import DrivenTerminal, TerminalPlace
 
@@ -116,7 +117,7 @@ def test_a_turn_is_read_and_a_fork_of_it_is_shown_in_the_tree_of_both(
         await open_tree(driven)
         await move_to(driven, "second")
         await driven.press("v")
-        await driven.wait(lambda: isinstance(driven.app.screen, TurnTextScreen))
+        await driven.wait(lambda: isinstance(driven.app.screen, TextScreen))
         await driven.wait_shown("[a call of write_file]")
         await driven.press("down", "end", "escape", "f")
         await driven.wait(lambda: driven.app.screen is driven.app.chat, "the conversation")

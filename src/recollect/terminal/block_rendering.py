@@ -24,6 +24,7 @@ from recollect.terminal.styled_lines import (
     PLAIN,
     Line,
     Look,
+    difference_style,
     fill_lines,
     finish,
     fold_text,
@@ -144,21 +145,11 @@ def _fact(text: str, look: Look, *, failed: bool) -> Iterator[Segment]:
 
 
 def _diff(piece: Piece, look: Look) -> Iterator[Line]:
-    palette, width = look.palette, look.room - 2
+    width = look.room - 2
     for text in look.clean(piece.text).split("\n"):
-        style = PLAIN
-        if text.startswith("+") and not text.startswith("+++ "):
-            style = palette.added
-        elif text.startswith("-") and not text.startswith("--- "):
-            style = palette.removed
-        elif text.startswith(("@@", "+++ ", "--- ", "\\")):
-            style = palette.dim
+        style = getattr(look.palette, difference_style(text))
         lines = fold_text(text, width, style)
-        yield from fill_lines(lines, width, style) if _is_change(style, look) else lines
-
-
-def _is_change(style: Style, look: Look) -> bool:
-    return style in (look.palette.added, look.palette.removed) and style.bgcolor is not None
+        yield from lines if style.bgcolor is None else fill_lines(lines, width, style)
 
 
 def _notice(piece: Piece, look: Look) -> list[Line]:

@@ -27,8 +27,10 @@ class PickerLayout(Screen[None]):
     PickerLayout #title { display: none; }
     PickerLayout #lists { layout: horizontal; height: 1fr; }
     PickerLayout #beside { width: 1fr; border-left: solid $primary; }
-    PickerLayout #about { height: auto; max-height: 3; padding: 0 1; color: $text-muted; }
-    PickerLayout #offer { height: auto; max-height: 2; padding: 0 1; color: $success; }
+    PickerLayout #about {
+        height: auto; max-height: 6; padding: 0 1; margin-bottom: 1; color: $text-muted;
+    }
+    PickerLayout #offer { height: auto; max-height: 2; padding: 0 1; color: $text-success; }
     PickerLayout #keys { height: 1; padding: 0 1; color: $text-muted; }
     PickerLayout.narrow #lists { layout: vertical; }
     PickerLayout.narrow #beside { height: 45%; border-left: none; border-top: solid $primary; }
