@@ -13,7 +13,8 @@ from recollect.terminal.palette import StyleName
 from recollect.terminal.row_list import Row
 
 BAR, WHO, TOKENS = 8, 12, 9
-NARROW = 60  # columns: without the bar
+NARROW = 60  # columns, below which there is no bar
+NARROW_WHO, NARROW_TOKENS = 6, 6
 
 
 def make_row(row: ContextRow, most: int, width: int, folder: str) -> Row:
@@ -21,14 +22,15 @@ def make_row(row: ContextRow, most: int, width: int, folder: str) -> Row:
     style: StyleName = "dim" if row.is_grey else "plain"
     hidden = row.kind in ("left_out", "replaced")
     tokens = f"({row.hidden:,})" if hidden else f"{row.tokens:,}"
-    who = WHO if width >= NARROW else 6
-    bar = pad(draw_bar(row.tokens, most, BAR), BAR + 1) if width >= NARROW else ""
+    bar, count, who = pad(draw_bar(row.tokens, most, BAR), BAR + 1), TOKENS, WHO
+    if width < NARROW:
+        bar, count, who = "", NARROW_TOKENS, NARROW_WHO
     marks = f"[{row.marks}] " if row.marks else ""
-    used = TOKENS + 1 + display_width(bar) + who + 1 + display_width(marks)
+    used = max(count, len(tokens)) + 1 + display_width(bar) + who + 1 + display_width(marks)
     return [
-        (pad(tokens, TOKENS, right=True) + " ", style),
+        (pad(tokens, count, right=True) + " ", style),
         (bar, "bar"),
         (pad(truncate(row.who, who), who) + " ", style),
         (marks, "warned"),
-        (truncate(abbreviate_paths(row.text, folder), max(4, width - used)), style),
+        (truncate(abbreviate_paths(row.text, folder), max(1, width - used)), style),
     ]
