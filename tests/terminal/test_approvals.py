@@ -92,6 +92,22 @@ def test_a_change_is_shown_as_a_diff_of_the_real_file_without_secrets(
     asyncio.run(use())
 
 
+def test_a_change_that_the_tool_would_refuse_is_said_to_fail(terminal: TerminalPlace) -> None:
+    terminal.write("a.py", "one\ntwo\n")
+    lazy = call(
+        "replace", file_path="a.py", old_string="two", new_string="2\n# ... existing code ..."
+    )
+
+    async def use() -> None:
+        async with terminal.open([says("edit", lazy), "as you wish"], size=(100, 40)) as driven:
+            await ask(driven, "change it")
+            await driven.wait_shown("it would fail: line 2 of new_string stands for text")
+            await driven.press("n")
+            await driven.wait_idle()
+
+    asyncio.run(use())
+
+
 def test_keys_that_were_meant_for_the_prompt_decide_nothing(terminal: TerminalPlace) -> None:
     async def use() -> None:
         async with terminal.open([says("run", run("touch made")), "ok"]) as driven:
