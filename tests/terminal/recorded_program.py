@@ -31,6 +31,7 @@ from tests.terminal.pilot import TerminalPlace, screen_text, wait_for
 TESTS = "python3 -m unittest"
 SHOWN = "/home/ada/projects"  # as long as the path of a test's folder
 STILL = 3  # times that a screen looks the same
+_SECONDS = "0 s"  # without the count
 COLUMN, LINE = 12.2, 24.4  # the width and height of a character in a picture
 FONT = "ui-monospace, Menlo, Consolas, DejaVu Sans Mono, monospace"
 PROMPTS = tuple(prompt.text for prompt in load_recording().prompts)
@@ -180,7 +181,8 @@ def picture_lines(svg: str) -> list[PictureLine]:
     """What a picture shows, line by line from its top, and in which colours.
 
     Counts of tokens are not compared, nor what is drawn to their scale: tests that fail print
-    other lines in other versions of Python, and those are in the context.
+    other lines in other versions of Python, and those are in the context. Nor is how long something
+    took, which is shown only of what took long.
     """
     styles = dict(re.findall(r"\.t-(r\d+) \{ ([^}]*)\}", svg))
     backgrounds = _backgrounds(svg)
@@ -217,9 +219,8 @@ def _line(parts: list[tuple[float, Piece]]) -> PictureLine:
     text = _without_counts(text)
     indent = "" if text[:1] == "0" else " " * lead  # counts stand on the right of their column
     pieces = (piece._replace(text=_without_counts(piece.text)) for _, piece in parts)
-    return PictureLine(
-        (indent + text).rstrip(), tuple(piece for piece in pieces if re.search(r"\w", piece.text))
-    )
+    words = tuple(one for one in pieces if re.search(r"\w", one.text) and one.text != _SECONDS)
+    return PictureLine((indent + text.replace(f" · {_SECONDS}", "")).rstrip(), words)
 
 
 def _without_counts(text: str) -> str:

@@ -59,6 +59,14 @@ async def compare_sizes(program: RecordedProgram, name: str) -> None:
     await program.resize(USUAL)
 
 
+async def compare_resume(program: RecordedProgram) -> None:
+    """First of all: it says how long ago something was said."""
+    await program.enter("/resume")
+    await program.wait_shown("All 4")
+    compare(program, "resume")
+    await program.press("escape")
+
+
 async def compare_screens(program: RecordedProgram) -> None:
     await program.enter("/context")
     await program.wait_shown("the next request: 1")
@@ -75,11 +83,6 @@ async def compare_screens(program: RecordedProgram) -> None:
     await program.press("enter")
     await wait_for(program.pilot, lambda: isinstance(program.app.screen, RewindPreviewScreen))
     compare(program, "rewind")
-    await program.press("escape", "escape")
-    await program.enter("/resume")
-    await program.wait_shown("All 4")
-    compare(program, "resume")
-    await program.press("escape")
 
 
 def test_the_screens_look_as_in_the_pictures(place: TerminalPlace) -> None:
@@ -87,6 +90,7 @@ def test_the_screens_look_as_in_the_pictures(place: TerminalPlace) -> None:
         async with open_recording(place, size=USUAL) as program:
             await program.send(PROMPTS[0])
             await program.send(PROMPTS[1])
+            await compare_resume(program)
             await program.press("ctrl+up", *["up"] * 5, "enter")  # the last edit
             await program.wait_shown("with self.lock:")
             program.app.chat.prompt.input.focus()
