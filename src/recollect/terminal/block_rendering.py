@@ -77,7 +77,7 @@ def _render(piece: Piece, look: Look) -> list[Line]:  # noqa: C901 - one case pe
             return _indented([*_diff(piece, look)], 2)
         case "more":
             return _indented(wrap_spans([(look.clean(piece.text), palette.dim)], room - 2), 2)
-        case "info" | "warning" | "error":
+        case "answer" | "info" | "warning" | "error":
             return _notice(piece, look)
         case "gap":
             return []
@@ -154,6 +154,7 @@ def _diff(piece: Piece, look: Look) -> Iterator[Line]:
 
 def _notice(piece: Piece, look: Look) -> list[Line]:
     palette = look.palette
-    style = {"warning": palette.warned, "error": palette.failed}.get(piece.kind, palette.dim)
+    styles = {"answer": PLAIN, "warning": palette.warned, "error": palette.failed}
+    style = styles.get(piece.kind, palette.dim)
     lines = wrap_spans([(look.clean(piece.text), style)], look.room) or [[]]
     return prefix_lines(lines, f"{look.mark('·')} " if piece.first else "  ", style, "  ")

@@ -39,6 +39,7 @@ class Palette(NamedTuple):
     bar: Style = Style(color="cyan")
     chosen: Style = Style(color="cyan", bold=True)
     below: Style = Style(reverse=True)
+    cursor: Style = Style(reverse=True)  # of a list: its whole row
 
 
 def read_palette(widget: Widget) -> Palette:
@@ -69,4 +70,10 @@ def theme_palette(variables: Mapping[str, str]) -> Palette:
         bar=style("text-primary"),
         chosen=style("accent"),
         below=style("background", "accent"),
+        cursor=_cursor_style(Color.parse(variables["block-cursor-background"])),
     )
+
+
+def _cursor_style(background: Color) -> Style:
+    text = background.get_contrast_text(1.0)
+    return Style(color=text.rich_color, bgcolor=background.rich_color, bold=True)

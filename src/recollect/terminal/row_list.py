@@ -46,16 +46,8 @@ class RowList(ScrollView, can_focus=True):
     DEFAULT_CSS = """
     RowList {
         height: 1fr; min-height: 1; padding: 0 1; overflow-x: hidden; overflow-y: auto;
-        & > .row-list--cursor {
-            color: $block-cursor-blurred-foreground; background: $block-cursor-blurred-background;
-        }
-        &:focus > .row-list--cursor {
-            color: $block-cursor-foreground; background: $block-cursor-background;
-            text-style: $block-cursor-text-style;
-        }
     }
     """
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"row-list--cursor"}
     BINDINGS: ClassVar[list[BindingType]] = [
         ("up,k", "move(-1)", "Up"),
         ("down,j", "move(1)", "Down"),
@@ -117,8 +109,7 @@ class RowList(ScrollView, can_focus=True):
             return row_strip(style_row(made, self._palette), width, self.rich_style)
         # one colour: others would be hard to read on the cursor's
         text = "".join(text for text, _ in made)
-        cursor = self.get_component_rich_style("row-list--cursor")
-        return row_strip([Segment(text)], width, cursor)
+        return row_strip([Segment(text)], width, self._palette.cursor)
 
     # --- keys ------------------------------------------------------------------------------------
 
