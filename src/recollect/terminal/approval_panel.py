@@ -34,7 +34,8 @@ ShowPreview = Callable[[], Awaitable[ApprovalPreview]]
 class ApprovalPanel(Vertical):
     DEFAULT_CSS = """
     ApprovalPanel { height: auto; max-height: 75vh; border: round $warning; padding: 0 1; }
-    ApprovalPanel WrappedLines { height: auto; max-height: 45vh; padding: 0; }
+    ApprovalPanel { border-subtitle-color: $text-muted; }
+    ApprovalPanel WrappedLines { height: auto; padding: 0; }
     ApprovalPanel OptionList, ApprovalPanel OptionList:focus {
         height: auto; border: none; padding: 0; background: transparent;
     }
@@ -75,8 +76,16 @@ class ApprovalPanel(Vertical):
             options.append(Option(f"a  Yes, always: store {rules}", "always"))
         return [*options, Option("n  No", "no"), Option("r  No, with a reason", "reason")]
 
+    def on_resize(self) -> None:
+        """The call gets what the answers, the field for a reason and the border leave."""
+        around = self.query_one(OptionList).option_count + 3
+        self.query_one(WrappedLines).styles.max_height = max(
+            1, self.app.size.height * 3 // 4 - around
+        )
+
     def on_mount(self) -> None:
         self.border_title = "May this run?"
+        self.border_subtitle = "PgUp PgDn scroll · Esc interrupts"
         self.query_one(OptionList).focus()
         self._show()
 

@@ -51,7 +51,6 @@ WORKING = ("Esc stop",)
 
 class CompactionScreen(Screen[None]):
     DEFAULT_CSS = """
-    CompactionScreen { overflow: hidden; }
     CompactionScreen #header { height: auto; padding: 0 1; }
     CompactionScreen #said { height: auto; max-height: 3; padding: 0 1; color: $text-accent; }
     CompactionScreen TextArea, CompactionScreen TextArea:focus {

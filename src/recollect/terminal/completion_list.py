@@ -11,6 +11,8 @@ from recollect.display.display_text import display_width, one_line, pad, truncat
 from recollect.terminal.palette import read_palette
 from recollect.terminal.prompt_completion import MOST, Candidate
 
+AROUND = 7  # lines of a terminal that are not for the list
+
 
 class CompletionList(Static):
     DEFAULT_CSS = """
@@ -61,9 +63,10 @@ class CompletionList(Static):
         self.display = bool(self.candidates)
         if not self.candidates:
             return
-        self._first = max(min(self._first, self.selected), self.selected - MOST + 1)
-        self._first = max(0, min(self._first, len(self.candidates) - MOST))
-        rows = self.candidates[self._first : self._first + MOST]
+        most = max(1, min(MOST, self.app.size.height - AROUND))
+        self._first = max(min(self._first, self.selected), self.selected - most + 1)
+        self._first = max(0, min(self._first, len(self.candidates) - most))
+        rows = self.candidates[self._first : self._first + most]
         width = max(10, self.app.size.width - 2)
         labels = max(display_width(one_line(row.label[:200])) for row in rows)
         text, palette = Text(end=""), read_palette(self)

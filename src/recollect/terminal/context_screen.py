@@ -51,7 +51,6 @@ LOADING = "reading the context …"
 
 class ContextScreen(Screen[None]):
     DEFAULT_CSS = """
-    ContextScreen { overflow: hidden; }
     ContextScreen.-low #forecast { max-height: 1; }
     ContextScreen #header { height: auto; padding: 0 1; }
     ContextScreen #forecast { height: auto; max-height: 2; padding: 0 1; color: $text-accent; }

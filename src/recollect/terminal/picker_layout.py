@@ -21,7 +21,9 @@ WIDE, TALL, TINY = 100, 16, 9  # columns and lines from which on, and below whic
 
 class PickerLayout(Screen[None]):
     DEFAULT_CSS = """
-    PickerLayout #place { height: 1; padding: 0 1; text-style: bold; }
+    PickerLayout #place {
+        height: 1; padding: 0 1; text-style: bold; text-wrap: nowrap; text-overflow: ellipsis;
+    }
     PickerLayout Input.-textual-compact { padding: 0 1 !important; background: $boost; }
     PickerLayout TranscriptView { overflow-x: hidden; }
     PickerLayout #title { display: none; }

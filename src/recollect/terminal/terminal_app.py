@@ -45,6 +45,9 @@ class TerminalApp(App[int]):
         border: none; min-height: 1; max-height: 3;
     }
     Screen.-low KeyLine { display: none; }
+    Screen.-low ApprovalPanel { border: none; }
+    Screen.-low ApprovalPanel OptionList { max-height: 2; }
+    Screen { overflow: hidden; }
     """
     BINDINGS = [
         Binding("ctrl+d", "leave", "leave, if nothing is typed"),
