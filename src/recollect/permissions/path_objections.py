@@ -37,6 +37,7 @@ _READERS_WITH_OPTIONS = word_set(
     " tree uniq xxd read export set"
 )
 _GIT_WRITERS = word_set("apply checkout clean clone init mv reset restore rm")
+_PATHSPEC_MAGIC = re.compile(r":(?:\([^)]*\)|[/!^]+:?)")  # before a path that git is given
 _ALSO_WRITE = word_set("dd install split sponge tar tee truncate unzip wget zip")
 # `cp -r x/. .` and `cp -rT x .` copy what is in a folder, with its hidden files
 _COPIES_HIDDEN = re.compile(r"(?:.*/)?\.\.?/*\Z|-[A-Za-z]*T|--no-t")
@@ -149,7 +150,8 @@ def _object_to_config(
         # git takes its paths for patterns, whatever the shell makes of them
         is_pattern = at in command.uncertain or command.program == "git"
         named = matches_config if is_pattern and writes else names_config
-        if named(word) and not (command.program == "git" and word == "HEAD"):
+        path = _PATHSPEC_MAGIC.sub("", word) if command.program == "git" else word
+        if named(path) and not (command.program == "git" and word == "HEAD"):
             yield Objection("refused", f"{word[:80]!r} decides what runs later")
 
 
