@@ -21,6 +21,7 @@ from recollect.terminal.activity_line import ActivityLine
 from recollect.terminal.command_table import run_command
 from recollect.terminal.event_feed import EventFeed
 from recollect.terminal.held_panel import HeldPanel
+from recollect.terminal.model_commands import check_prompt
 from recollect.terminal.model_offers_panel import DOWNLOAD, RECORDING, ModelOffersPanel
 from recollect.terminal.permission_modes import switch_mode
 from recollect.terminal.prompt_area import PromptArea
@@ -109,6 +110,8 @@ class ChatScreen(Screen[None]):
                 self._reload(session)
             case QueueChanged():
                 self.prompt.show_queue(event)
+            case PromptEnded(prompt=prompt, stored=False) if not self.runner.closing:
+                self.prompt.give_back(prompt)
             case ApprovalAsked():
                 self.prompt.ask(event)
                 if self.app.screen is not self:
@@ -187,7 +190,7 @@ class ChatScreen(Screen[None]):
         async with self._sending:
             try:
                 if line is None:
-                    await self.runner.check_prompt(said, attachments)
+                    await check_prompt(self.runner, said, attachments)
                     self.runner.send(said, attachments)
                 else:
                     self.runner.send(line, is_command=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 from recollect.display.display_text import GAP, align_table, one_line, truncate
 from recollect.display.model_report import key_label, listed_models
@@ -11,6 +12,7 @@ from recollect.models.resolve import ResolvedModel
 from recollect.runtime.model_choice import next_model
 from recollect.runtime.permission_policy import tool_permission
 from recollect.runtime.prompt_run import RunOptions
+from recollect.runtime.prompt_size import check_prompt_size
 from recollect.runtime.runtime import Runtime
 from recollect.terminal.session_runner import SessionRunner
 from recollect.terminal.slash_commands import ANSWER_WIDTH
@@ -35,6 +37,13 @@ def current_model(runner: SessionRunner, runtime: Runtime) -> ResolvedModel:
     """The model that the next prompt goes to."""
     entries = runner.session.view().entries if runner.session is not None else ()
     return next_model(runtime.settings, entries, runner.run_options.model)
+
+
+async def check_prompt(runner: SessionRunner, text: str, attachments: tuple[str, ...]) -> None:
+    """Raise if a prompt cannot fit into the model's window; nothing is sent or stored."""
+    runtime = await runner.opened()
+    model = current_model(runner, runtime)
+    await check_prompt_size(runtime, model, text, tuple(map(Path, attachments)))
 
 
 async def _list_models(runner: SessionRunner, runtime: Runtime) -> str:

@@ -37,6 +37,7 @@ from recollect.terminal.terminal_events import (
     PromptEnded,
     PromptStarted,
     QueueChanged,
+    QueueRestored,
     SessionOpened,
     TerminalEvent,
 )
@@ -127,7 +128,7 @@ class _PlainProgram:
 
     # --- what happens ----------------------------------------------------------------------------
 
-    def _told(self, event: TerminalEvent) -> None:
+    def _told(self, event: TerminalEvent) -> None:  # noqa: C901 - one case per event
         match event:
             case PromptStarted(prompt=prompt):
                 self._running = True
@@ -147,6 +148,8 @@ class _PlainProgram:
                 self._queued = len(waiting)
                 if held:
                     self.runner.release()  # nobody looks at a queue here: the next one runs
+            case QueueRestored(prompts=prompts):
+                self.runner.forget(prompts)  # nobody looks at a queue here: they are only shown
             case ApprovalAsked():
                 self._begin(self._ask(event))
             case SessionOpened():

@@ -19,10 +19,8 @@ import msgspec
 
 from recollect.entries import Usage
 from recollect.errors import RecollectError
-from recollect.runtime.model_choice import next_model
 from recollect.runtime.permission_policy import ApprovalAnswer, ApprovalRequest
 from recollect.runtime.prompt_run import ActiveSession, RunResult, SessionOrigin
-from recollect.runtime.prompt_size import check_prompt_size
 from recollect.runtime.runtime import Door, Overrides, Runtime, open_runtime
 from recollect.runtime.session_claims import (
     SessionClaim,
@@ -33,6 +31,7 @@ from recollect.runtime.session_claims import (
 from recollect.runtime.session_model import model_choice
 from recollect.session import Session
 from recollect.terminal.own_command import run_own_command
+from recollect.terminal.queue_file import QueueFile
 from recollect.terminal.queued_prompts import QueuedPrompts
 from recollect.terminal.session_approvals import SessionApprovals
 from recollect.terminal.shown_proposals import ShownProposals
@@ -122,13 +121,6 @@ class SessionRunner(QueuedPrompts):
         else:
             self._refuse_held()
         return self._enqueue(text, attachments, model, is_command=is_command)
-
-    async def check_prompt(self, text: str, attachments: tuple[str, ...] = ()) -> None:
-        """Raise if a prompt cannot fit into the model's window; nothing is sent or stored."""
-        runtime = await self.opened()
-        entries = self.session.view().entries if self.session is not None else ()
-        model = next_model(runtime.settings, entries, self.run_options.model)
-        await check_prompt_size(runtime, model, text, tuple(map(Path, attachments)))
 
     def interrupt(self) -> bool:
         """Stop the prompt that runs; what has come is kept. Whether there was one."""
@@ -247,6 +239,7 @@ class SessionRunner(QueuedPrompts):
                     if origin == "new":
                         await self._keep_model(session)
                     self.notify(SessionOpened(session, origin))
+                    self._restore(QueueFile(self.runtime.store.address, session.id))
                     await self._serve_prompts(active, claim)
         except RecollectError as error:
             self.notify(NoticeGiven(str(error), "error"))
@@ -311,13 +304,13 @@ class SessionRunner(QueuedPrompts):
                 if not self._waiting or self.held:
                     await self._wait()
                     continue
-                prompt = self._waiting.popleft()
-                self._turn = asyncio.create_task(self._run_prompt(active, prompt))
+                self._turn = asyncio.create_task(self._run_prompt(active, self._begin()))
                 self.notify(QueueChanged(self.waiting))  # `busy` already: there is no gap
                 with suppress(asyncio.CancelledError):
                     await self._turn
                 self._turn = None
                 await claim.follow(active.session.id)
+                self._move_queue(active.session.id)
         finally:
             following.cancel()
             if self._turn is not None:
@@ -327,7 +320,7 @@ class SessionRunner(QueuedPrompts):
 
     async def _run_prompt(self, active: ActiveSession, prompt: QueuedPrompt) -> None:
         self.notify(PromptStarted(prompt))
-        failed = True
+        failed, ended, before = True, PromptEnded(prompt), active.session.view().head
         try:
             async with self._lock:
                 if active.runtime is not self.runtime:
@@ -336,16 +329,16 @@ class SessionRunner(QueuedPrompts):
                     active, prompt
                 )
         except asyncio.CancelledError:
-            self.notify(PromptEnded(prompt, interrupted=True))
-            self._end(prompt, completed=False)
+            ended = PromptEnded(prompt, interrupted=True)
             raise
         except RecollectError as error:
-            self.notify(PromptEnded(prompt, error=str(error)))
-            self._end(prompt, completed=False)
-        else:
-            self.notify(PromptEnded(prompt))
-            self._end(prompt, completed=not failed)
+            ended = PromptEnded(prompt, error=str(error))
         finally:
+            stored = active.session.view().head != before
+            self.notify(msgspec.structs.replace(ended, stored=stored))
+            self._end(prompt, completed=not failed)
+            if stored or not self._closing:  # otherwise it stays in the file
+                self._starting = None
             self.held = failed and bool(self._waiting)
             self._notify_queue()
 
@@ -354,9 +347,11 @@ class SessionRunner(QueuedPrompts):
         attachments = tuple(map(Path, prompt.attachments))
         model = prompt.model or self.run_options.model
         options = msgspec.structs.replace(self.run_options, attachments=attachments, model=model)
-        problem = ""
+        problem, before = "", active.session.view().head
         async with aclosing(active.stream(prompt.text, options)) as events:
             async for event in events:
+                if self._starting is not None and active.session.view().head != before:
+                    self._began()
                 if isinstance(event, RunResult):
                     self.usage = add_usage(self.usage, event.usage)
                     problem = event.finished.problem

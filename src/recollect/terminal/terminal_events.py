@@ -70,6 +70,13 @@ class PromptEnded(msgspec.Struct, frozen=True):
     prompt: QueuedPrompt
     error: str = ""
     interrupted: bool = False
+    stored: bool = True  # False: the session does not have it, it is for the user to send again
+
+
+class QueueRestored(msgspec.Struct, frozen=True):
+    """Prompts that waited when the session was left wait again; nothing has run."""
+
+    prompts: tuple[QueuedPrompt, ...]
 
 
 class QueueChanged(msgspec.Struct, frozen=True):
@@ -129,6 +136,7 @@ TerminalEvent: TypeAlias = (
     | PromptStarted
     | PromptEnded
     | QueueChanged
+    | QueueRestored
     | ShellOutput
     | ShellFinished
     | ModeChanged

@@ -226,6 +226,13 @@ class BlockList:
         self._said.append(block.key)
         self._push(block)
 
+    def drop_said(self) -> None:
+        """What was sent last is not stored, and goes back to the user."""
+        position = self.position(self._said.pop()) if self._said else None
+        if position is not None:
+            del self.blocks[position]
+            self.listener.blocks_replaced(position)
+
     def begin_reply(self, entry: str) -> None:
         """The next pieces belong to this entry, which will be stored."""
         self._reply = entry
