@@ -73,7 +73,7 @@ def test_what_was_shown_as_sent_outlives_a_kill(cli: Cli, trials: int) -> None:
     noise = random.Random(7)
     sent: set[str] = set()
     answered: set[str] = set()
-    with provider(cli, "openai", _replies(noise)):
+    with provider(cli, "openai", list(_replies(noise))):
         for trial in range(trials):
             with ExitStack() as stack:
                 terminal = stack.enter_context(real_terminal(cli.project, cli.env(ENV)))

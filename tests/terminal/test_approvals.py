@@ -9,9 +9,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from recollect.entries import ToolCall
+from recollect.entries import Message, ToolCall, ToolResult
 from recollect.runtime.approval_preview import ApprovalPreview
 from recollect.runtime.permission_policy import ApprovalAnswer, ApprovalRequest
+from recollect.session import Session
 from recollect.terminal.approval_panel import ApprovalPanel
 from recollect.terminal.approval_text import approval_text
 from recollect.terminal.session_approvals import SessionApprovals
@@ -204,3 +205,29 @@ def test_a_panel_is_there_in_a_tiny_terminal(terminal: TerminalPlace) -> None:
 
     asyncio.run(use())
     assert Path.cwd() == terminal.project
+
+
+def test_the_time_that_is_shown_is_the_tools_own_and_not_the_users(terminal: TerminalPlace) -> None:
+    writes = says("I write", call("write_file", file_path="a.py", content="one\n"))
+    script: list[ProviderLine] = [writes, "done"]
+
+    async def use() -> None:
+        async with terminal.open(script) as driven:
+            began = time.monotonic()
+            await ask(driven, "do it")
+            await asyncio.sleep(2)
+            await driven.press("y")
+            waited = time.monotonic() - began
+            await driven.wait_idle()
+            session = driven.app.runner.session
+            assert session is not None
+            parts = (part for one in messages(session) for part in one.parts)
+            (result,) = (part for part in parts if isinstance(part, ToolResult))
+            assert result.duration is not None
+            assert result.duration < waited / 2
+
+    asyncio.run(use())
+
+
+def messages(session: Session) -> list[Message]:
+    return [one.body for one in session.view().entries if isinstance(one.body, Message)]
