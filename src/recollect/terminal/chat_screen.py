@@ -20,6 +20,7 @@ from recollect.session import Session
 from recollect.terminal.activity_line import ActivityLine
 from recollect.terminal.command_table import run_command
 from recollect.terminal.event_feed import EventFeed
+from recollect.terminal.found_passage import FoundPassage, describe_elsewhere
 from recollect.terminal.held_panel import HeldPanel
 from recollect.terminal.model_offers_panel import DOWNLOAD, RECORDING, ModelOffersPanel
 from recollect.terminal.permission_modes import switch_mode
@@ -33,6 +34,7 @@ from recollect.terminal.terminal_events import (
     ApprovalAsked,
     ModeChanged,
     NoticeGiven,
+    PassageWanted,
     PromptEnded,
     QueueChanged,
     QueuedPrompt,
@@ -98,13 +100,17 @@ class ChatScreen(Screen[None]):
         if not self.query(ActivityLine):
             return  # the program is leaving
         match event:
-            case SessionOpened(session=session):
+            case SessionOpened(session=session, passage=passage):
                 for panel in self.query(HeldPanel):
                     panel.leave()
                 self.transcript.clear()
                 self._load(session)
                 if session is None:
                     self._welcome()
+                if passage is not None:
+                    self._show_passage(passage)
+            case PassageWanted(passage=passage):
+                self._show_passage(passage)
             case SessionReloaded(session=session):
                 self._reload(session)
             case QueueChanged():
@@ -125,6 +131,7 @@ class ChatScreen(Screen[None]):
 
     def _load(self, session: Session | None) -> None:
         self._loader = None
+        self.workers.cancel_group(self, "passage")  # of the session before
         if session is not None:
             # at once: what is appended from now on is shown by its event
             self._loader = TranscriptLoader(self.transcript, self.runner.runtime.store, session)
@@ -147,6 +154,18 @@ class ChatScreen(Screen[None]):
         if self._loader is None:
             self._loader = TranscriptLoader(self.transcript, self.runner.runtime.store, session)
         await self._loader.reload()
+
+    @work(exclusive=True, group="passage")
+    async def _show_passage(self, passage: FoundPassage) -> None:
+        """Where a search found it; as soon as that is loaded."""
+        if self._loader is None:
+            return
+        number = await self._loader.find(passage)
+        if number is None:
+            where = await describe_elsewhere(self.runner.runtime.store, passage)
+            self.show_event(NoticeGiven(where, "warning"))
+        else:
+            self.query_one(TranscriptView).show_words(number, passage.words)
 
     @on(TranscriptView.TopReached)
     def _load_more(self) -> None:

@@ -32,16 +32,17 @@ from recollect.runtime.session_claims import (
 )
 from recollect.runtime.session_model import model_choice
 from recollect.session import Session
+from recollect.terminal.found_passage import FoundPassage
 from recollect.terminal.own_command import run_own_command
 from recollect.terminal.queued_prompts import QueuedPrompts
 from recollect.terminal.session_approvals import SessionApprovals
 from recollect.terminal.shown_proposals import ShownProposals
 from recollect.terminal.start_options import StartOptions
 from recollect.terminal.terminal_events import (
-    ApprovalAsked,
     DownloadProgressed,
     ModeChanged,
     NoticeGiven,
+    PassageWanted,
     PromptEnded,
     PromptStarted,
     QueueChanged,
@@ -77,7 +78,7 @@ class SessionRunner(QueuedPrompts):
         self.shown = ShownProposals()
         self._wanted: WantedSession | None = WantedSession(options.session, options.fork)
         self._turn: asyncio.Task[None] | None = None
-        self._started_unrestricted = False
+        self.may_be_unrestricted = False  # it was started without a sandbox
         self._warned: set[str] = set()
         self._lock = asyncio.Lock()  # edits, and the prompts, follow each other
 
@@ -88,11 +89,6 @@ class SessionRunner(QueuedPrompts):
     @property
     def closing(self) -> bool:
         return self._closing
-
-    @property
-    def may_be_unrestricted(self) -> bool:
-        """Whether the program was started without a sandbox, by an option or by the settings."""
-        return self._started_unrestricted
 
     @property
     def runtime(self) -> Runtime:
@@ -139,9 +135,20 @@ class SessionRunner(QueuedPrompts):
 
     def open(self, given: str | None, *, fork: bool = False) -> None:
         """Go to another session, or to a new one; prompts that wait are sent there."""
+        self._want(WantedSession(given, fork))
+
+    def open_passage(self, passage: FoundPassage) -> None:
+        """Go to what a search found, in this session or in another one."""
+        here = self.session is not None and self.session.id == passage.session
+        if here and self.holder is None:
+            self.notify(PassageWanted(passage))
+        else:
+            self._want(WantedSession(passage.session, passage=passage))
+
+    def _want(self, wanted: WantedSession) -> None:
         if self.busy:
             raise TerminalBusy("change the session")
-        self._wanted = WantedSession(given, fork)
+        self._wanted = wanted
         self._news.set()
 
     @property
@@ -218,7 +225,7 @@ class SessionRunner(QueuedPrompts):
             ) as runtime:
                 self._runtime = runtime
                 mode = runtime.settings.permissions.mode
-                self._started_unrestricted = mode == "unrestricted"
+                self.may_be_unrestricted = mode == "unrestricted"
                 self._opened.set()
                 while not self._closing:
                     await self._serve_session()
@@ -239,14 +246,16 @@ class SessionRunner(QueuedPrompts):
             session, origin = found
             claim = await claim_session(self.runtime.store.address, session.id)
             if isinstance(claim, SessionHolder):
-                await self._serve_held(session, origin, claim)
+                self.session, self.holder = session, claim
+                self.notify(SessionOpened(session, origin, wanted.passage))
+                await self._serve_held(session, claim)
                 return
             with closing(claim):
                 async with self.runtime.activate(session, origin) as active:
                     self.session, self.active = session, active
                     if origin == "new":
                         await self._keep_model(session)
-                    self.notify(SessionOpened(session, origin))
+                    self.notify(SessionOpened(session, origin, wanted.passage))
                     await self._serve_prompts(active, claim)
         except RecollectError as error:
             self.notify(NoticeGiven(str(error), "error"))
@@ -285,12 +294,8 @@ class SessionRunner(QueuedPrompts):
                 return True
         return wanted is not None
 
-    async def _serve_held(
-        self, session: Session, origin: SessionOrigin, holder: SessionHolder
-    ) -> None:
+    async def _serve_held(self, session: Session, holder: SessionHolder) -> None:
         """Show a session that another terminal works in, until another one is wanted."""
-        self.session, self.holder = session, holder
-        self.notify(SessionOpened(session, origin))
         self.notify(SessionHeld(session, holder))
         tasks = [
             asyncio.create_task(self._follow(session)),
@@ -388,12 +393,4 @@ class SessionRunner(QueuedPrompts):
             await self._news.wait()
 
     async def _approve(self, request: ApprovalRequest) -> ApprovalAnswer:
-        if self.approvals.covers(request):
-            return ApprovalAnswer(allowed=True, lasts="session", shown=False)
-        answer: asyncio.Future[ApprovalAnswer] = asyncio.get_running_loop().create_future()
-        self.notify(ApprovalAsked(request, answer))
-        given = await answer
-        if given.allowed:
-            for notice in self.approvals.keep(self.runtime.effective, request, given):
-                self.notify(NoticeGiven(notice, "info"))
-        return given
+        return await self.approvals.ask(request, lambda: self.runtime.effective, self.notify)

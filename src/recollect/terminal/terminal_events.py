@@ -29,6 +29,13 @@ class SessionOpened(msgspec.Struct, frozen=True):
 
     session: Session | None
     origin: SessionOrigin
+    passage: FoundPassage | None = None  # what to show of it
+
+
+class PassageWanted(msgspec.Struct, frozen=True):
+    """The user goes to what a search found in the session that is shown."""
+
+    passage: FoundPassage
 
 
 class SessionReloaded(msgspec.Struct, frozen=True):
@@ -122,6 +129,7 @@ class DownloadProgressed(msgspec.Struct, frozen=True):
 TerminalEvent: TypeAlias = (
     RunEvent
     | SessionOpened
+    | PassageWanted
     | SessionReloaded
     | EntriesAppended
     | SessionHeld

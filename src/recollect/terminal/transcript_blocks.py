@@ -97,6 +97,17 @@ class BlockList:
                 return position
         return None
 
+    def find(self, entry: str, calls: tuple[str, ...] = ()) -> int | None:
+        """The number of the block that shows an entry, or its result; of several the one of one of
+        these calls, else the first."""
+        numbers = [
+            number
+            for number, block in enumerate(self.blocks, self.first)
+            if entry in (block.entry, block.result)
+        ]
+        of_calls = (n for n in numbers if self.blocks[n - self.first].call_id in calls)
+        return next(of_calls, numbers[0] if numbers else None)
+
     # --- entries ---------------------------------------------------------------------------------
 
     def add_entries(self, entries: Iterable[Entry]) -> None:
