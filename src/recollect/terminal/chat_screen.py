@@ -16,6 +16,7 @@ from recollect.display.session_cost import SessionCost
 from recollect.errors import RecollectError
 from recollect.runtime.model_offers import find_model_offers
 from recollect.runtime.prompt_run import RunResult, RunStarted
+from recollect.runtime.session_rewind import SentPrompt
 from recollect.session import Session
 from recollect.terminal.activity_line import ActivityLine
 from recollect.terminal.command_table import run_command
@@ -48,6 +49,7 @@ from recollect.terminal.transcript_blocks import BlockList
 from recollect.terminal.transcript_loader import TranscriptLoader
 from recollect.terminal.transcript_view import TranscriptView
 from recollect.terminal.welcome import welcome_lines
+from recollect.workspace.sent_files import Attachable
 
 SECOND_PRESS = 0.7  # seconds in which a key counts as pressed twice
 LEAVE_PRESS = 2.0
@@ -194,12 +196,12 @@ class ChatScreen(Screen[None]):
     def _sent(self, event: PromptArea.Sent) -> None:
         event.stop()
         if (command := parse_command(event.text)) is not None:
-            self._run_command(*command)
+            self._run_command(*command, event.attachments)
         else:
             self._send_prompt(event.text, event.attachments)
 
     @work(group="send")
-    async def _send_prompt(self, text: str, attachments: tuple[str, ...]) -> None:
+    async def _send_prompt(self, text: str, attachments: tuple[Attachable, ...]) -> None:
         """What does not fit, or goes nowhere, goes back into the prompt."""
         line = parse_shell(text)
         said = text.removeprefix("/") if text.startswith("//") else text
@@ -215,13 +217,16 @@ class ChatScreen(Screen[None]):
                 self.prompt.give_back(QueuedPrompt(text, attachments))
 
     @work
-    async def _run_command(self, name: str, arguments: str) -> None:
+    async def _run_command(
+        self, name: str, arguments: str, attachments: tuple[Attachable, ...]
+    ) -> None:
         answer = ""
         try:
             builtin = find_builtin(name)
             if builtin is None or not await self._show_screen(builtin.name, arguments):
-                answer = await run_command(self.runner, name, arguments)
+                answer = await run_command(self.runner, name, arguments, attachments)
         except RecollectError as error:
+            self.prompt.attach(attachments)
             self.show_event(NoticeGiven(str(error), "error"))
             return
         if answer:
@@ -232,11 +237,13 @@ class ChatScreen(Screen[None]):
         if self._suggestions and not self.runner.waiting and not self.prompt.input.text:
             self.prompt.give_back(QueuedPrompt(self._suggestions.pop(0)))
 
-    def edit_prompt(self, text: str) -> None:
-        """Put an earlier prompt into the input, before what is typed there."""
+    def edit_prompt(self, prompt: SentPrompt) -> None:
+        """Put an earlier prompt into the input, with its files, unless something is typed there."""
+        text = prompt.text
         # it was sent as a prompt, and still is one
         said = f"/{text}" if parse_command(text) is not None else text
-        self.prompt.give_back(QueuedPrompt(said))
+        if said or prompt.files:
+            self.prompt.give_back(QueuedPrompt(said, prompt.files))
 
     @work(exclusive=True, group="welcome")
     async def _welcome(self) -> None:

@@ -12,6 +12,7 @@ from recollect.terminal.terminal_events import (
     QueuedPrompt,
     TerminalEvent,
 )
+from recollect.workspace.sent_files import Attachable
 
 
 class QueuedPrompts:
@@ -31,7 +32,7 @@ class QueuedPrompts:
         return tuple(self._waiting)
 
     def _enqueue(
-        self, text: str, attachments: tuple[str, ...], model: str, *, is_command: bool
+        self, text: str, attachments: tuple[Attachable, ...], model: str, *, is_command: bool
     ) -> QueuedPrompt:
         self._number += 1
         prompt = QueuedPrompt(text, attachments, self._number, model, is_command)

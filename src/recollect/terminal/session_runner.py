@@ -55,6 +55,7 @@ from recollect.terminal.terminal_events import (
 from recollect.terminal.wanted_session import FoundSession, TerminalBusy, WantedSession
 from recollect.terminal.watching import HeldElsewhere, follow_appends, watch_claim
 from recollect.tokens import add_usage
+from recollect.workspace.sent_files import Attachable
 
 T = TypeVar("T")
 
@@ -105,7 +106,7 @@ class SessionRunner(QueuedPrompts):
     def send(
         self,
         text: str,
-        attachments: tuple[str, ...] = (),
+        attachments: tuple[Attachable, ...] = (),
         *,
         model: str = "",
         is_command: bool = False,
@@ -119,12 +120,14 @@ class SessionRunner(QueuedPrompts):
             self._refuse_held()
         return self._enqueue(text, attachments, model, is_command=is_command)
 
-    async def check_prompt(self, text: str, attachments: tuple[str, ...] = ()) -> None:
+    async def check_prompt(
+        self, text: str, attachments: tuple[Attachable, ...] = (), model: str = ""
+    ) -> None:
         """Raise if a prompt cannot fit into the model's window; nothing is sent or stored."""
         runtime = await self.opened()
         entries = self.session.view().entries if self.session is not None else ()
-        model = next_model(runtime.settings, entries, self.run_options.model)
-        await check_prompt_size(runtime, model, text, tuple(map(Path, attachments)))
+        chosen = next_model(runtime.settings, entries, model or self.run_options.model)
+        await check_prompt_size(runtime, chosen, text, attachments)
 
     def interrupt(self) -> bool:
         """Stop the prompt that runs; what has come is kept. Whether there was one."""
@@ -356,9 +359,8 @@ class SessionRunner(QueuedPrompts):
 
     async def _stream(self, active: ActiveSession, prompt: QueuedPrompt) -> bool:
         """Whether it ended as it should."""
-        attachments = tuple(map(Path, prompt.attachments))
-        model = prompt.model or self.run_options.model
-        options = msgspec.structs.replace(self.run_options, attachments=attachments, model=model)
+        model, files = prompt.model or self.run_options.model, prompt.attachments
+        options = msgspec.structs.replace(self.run_options, attachments=files, model=model)
         problem = ""
         async with aclosing(active.stream(prompt.text, options)) as events:
             async for event in events:

@@ -22,6 +22,7 @@ from recollect.terminal.entry_blocks import (
     user_block,
     with_result,
 )
+from recollect.workspace.sent_files import Attachable, SentFile
 
 __all__ = ["Block", "BlockKind", "BlockList", "BlockState", "GrowingText", "Level"]
 
@@ -230,9 +231,10 @@ class BlockList:
         kept, omitted = bound_text(text)
         self._push(Block(self._new_key("notice"), "notice", kept, level=level, omitted=omitted))
 
-    def add_said(self, text: str, attachments: Iterable[str] = ()) -> None:
+    def add_said(self, text: str, attachments: Iterable[Attachable] = ()) -> None:
         """What the user has just sent."""
-        kept, omitted = bound_text("\n".join([text, *(f"[{path}]" for path in attachments)]))
+        files = (one.label if isinstance(one, SentFile) else str(one) for one in attachments)
+        kept, omitted = bound_text("\n".join([text, *(f"[{file}]" for file in files)]))
         block = Block(self._new_key("said"), "user", kept, omitted=omitted)
         self._said.append(block.key)
         self._push(block)
