@@ -251,7 +251,9 @@ class TranscriptView(ScrollView, can_focus=True):
         lines, height = round(new) - self.shown.top, self.scrollable_content_region.height
         if not lines:
             return
-        if abs(lines) <= _NEAR * max(1, height):
+        if self.shown.following and new >= self.max_scroll_y:
+            pass  # not the user: a view that became higher scrolls back to its end
+        elif abs(lines) <= _NEAR * max(1, height):
             self.shown.move(lines)
         elif new >= self.max_scroll_y:
             self.shown.following = True
