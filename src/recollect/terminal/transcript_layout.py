@@ -176,6 +176,7 @@ class TranscriptLayout:
                 if grows
                 else BlockLayout(block, unfolded=unfolded, width=width, tight=tight)
             )
+            self._layouts.discard(number)  # what is set again is ignored
             self._layouts[number] = found
             found.read() if not grows else None
             self._note_height(number, found)
