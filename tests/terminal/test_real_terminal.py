@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
-from recollect.testing import ProviderLine, call, faulty, says
+from recollect.testing import ProviderLine, call, faulty, model, says, user
 from tests.cli.provider import provider
 from tests.cli.runner import Cli
 from tests.terminal.tmux import READY, OpenTerminal, needs_tmux
@@ -88,3 +88,49 @@ def test_a_compaction_is_made_and_undone_and_hostile_text_moves_nothing(
 def _words(count: int) -> str:
     """Text in which nothing repeats."""
     return " ".join(f"word{number}" for number in range(count))
+
+
+def test_escape_twice_goes_back_to_a_prompt_with_keys_alone(
+    cli: Cli, open_terminal: OpenTerminal
+) -> None:
+    with provider(cli, "openai", ["First answer.", "Second answer.", "Another answer."]) as server:
+        terminal = open_terminal()
+        terminal.recollect(columns=80, rows=24)
+        terminal.wait_for(READY)
+        terminal.say("first prompt", "First answer.")
+        terminal.say("second prompt", "Second answer.")
+        terminal.wait_for(READY, without=("esc to interrupt",))
+        terminal.press("Escape", "Escape")
+        terminal.wait_for("first prompt", "second prompt", without=("Second answer.",))
+        terminal.press("Down")
+        terminal.press("Enter")
+        terminal.wait_for("before: first prompt")
+        terminal.press("c")
+        terminal.wait_for("│ first prompt", without=("First answer.",))
+        terminal.press("C-u")
+        terminal.say("another prompt", "Another answer.")
+        terminal.press("C-d")
+        assert terminal.wait_for_end() == 0
+        assert b"first prompt" not in server.requests[-1].body
+
+
+def test_a_session_is_chosen_by_typing_and_opened_where_the_words_are(
+    cli: Cli, open_terminal: OpenTerminal
+) -> None:
+    told = [user("where is the walrus"), model("in the arctic")]
+    more = [each for n in range(20) for each in (user(f"prompt {n}"), model(f"answer {n}"))]
+    cli.session([*told, *more], title="an old talk")
+    cli.session([user("something else"), model("no")], title="another one")
+    with provider(cli, "openai", ["It is cold there."]):
+        terminal = open_terminal()
+        terminal.recollect("-r", columns=80, rows=24)
+        terminal.wait_for("an old talk", "another one")
+        terminal.write("walrus")
+        terminal.wait_for("⌕ an old talk", without=("another one",))
+        terminal.press("Enter")
+        terminal.wait_for("▌ where is the walrus", "in the arctic", READY)
+        terminal.say("why there?")
+        terminal.press(*["PageDown"] * 9)
+        terminal.wait_for("It is cold there.", READY)
+        terminal.press("C-d")
+        assert terminal.wait_for_end() == 0

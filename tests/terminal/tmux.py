@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 import pytest
 
-PATIENCE = 15  # seconds, on a busy machine
+PATIENCE = 60  # seconds, on a busy machine
 KEYS_APART = 1.5  # seconds
 ENDED = "ended-with-"
 READY = "Ask, or / for commands"
@@ -76,6 +76,10 @@ class RealTerminal:
 
     def write(self, text: str) -> None:
         self._tmux("send-keys", "-l", "--", text)
+
+    def paste(self, file: Path) -> None:
+        """What a file holds, as a terminal sends what is pasted."""
+        self._tmux("load-buffer", str(file), ";", "paste-buffer", "-p", "-r")
 
     def resize(self, columns: int, rows: int) -> None:
         self._tmux("resize-window", "-x", str(columns), "-y", str(rows))

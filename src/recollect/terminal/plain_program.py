@@ -78,6 +78,7 @@ class _PlainProgram:
         for number, handler in (
             (signal.SIGINT, self._interrupt),
             (signal.SIGTERM, self.runner.close),
+            (signal.SIGHUP, self.runner.close),
         ):
             loop.add_signal_handler(number, handler)
         reading = asyncio.create_task(self._read(lines))
@@ -94,7 +95,7 @@ class _PlainProgram:
             self._failed = True
         finally:
             lines.close()
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 loop.remove_signal_handler(number)
         if self._unwritten is not None:
             raise self._unwritten
