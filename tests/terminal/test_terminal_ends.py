@@ -54,7 +54,8 @@ def stream_and_end(
     process, shown = terminal.process, terminal.screen
     end(terminal)
     terminal.wait_until(lambda: not Path(f"/proc/{process}").exists(), "its end")
-    return re.findall(r"word\d+ ", shown)[-1].strip()
+    words: list[str] = re.findall(r"(word\d+) ", shown)
+    return words[-1]
 
 
 def test_closing_the_terminal_while_a_reply_comes_loses_nothing_that_was_shown(

@@ -56,8 +56,10 @@ class RealTerminal:
         line = f"{shlex.join(words)}; echo; echo {ENDED}$?; exec sleep 600"
         size = ("-x", str(columns), "-y", str(rows))
         # programs may set the clipboard, so that one that does is noticed
-        options = (("-g", "remain-on-exit", "on"), ("-g", "status", "off"))
-        options += (("-s", "set-clipboard", "on"), ("-g", "monitor-bell", "on"))
+        options = (
+            *(("-g", "remain-on-exit", "on"), ("-g", "status", "off")),
+            *(("-s", "set-clipboard", "on"), ("-g", "monitor-bell", "on")),
+        )
         keep = [word for option in options for word in ("set-option", *option, ";")]
         given = [word for name, value in self._env.items() for word in ("-e", f"{name}={value}")]
         new = ("new-session", "-d", *size, "-c", str(self._folder), *given, line)
