@@ -45,7 +45,12 @@ def run_terminal(
         overrides=Overrides(mode or "", **overridden),
         run=RunOptions(model, max_turns=max_turns, system=system, attachments=attachments),
     )
-    if plain or os.environ.get("TERM") == "dumb":
+    if plain:
+        return run_plain(options)
+    if os.environ.get("TERM") == "dumb":
+        print_note(
+            "this terminal shows lines alone (TERM=dumb), so the program runs as with --plain"
+        )
         return run_plain(options)
     return open_program(options)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 from recollect.display.display_text import GAP, align_table, one_line, truncate
 from recollect.display.model_report import key_label, listed_models
@@ -16,6 +15,7 @@ from recollect.runtime.prompt_size import check_prompt_size
 from recollect.runtime.runtime import Runtime
 from recollect.terminal.session_runner import SessionRunner
 from recollect.terminal.slash_commands import ANSWER_WIDTH
+from recollect.workspace.sent_files import Attachable
 
 _EFFECTS = {"read": "reads", "write": "changes files", "run": "runs commands"}
 _BY_SETTINGS = "default"
@@ -35,15 +35,21 @@ async def run_model(runner: SessionRunner, arguments: str) -> str:
 
 def current_model(runner: SessionRunner, runtime: Runtime) -> ResolvedModel:
     """The model that the next prompt goes to."""
+    return _next_model(runner, runtime, runner.run_options.model)
+
+
+def _next_model(runner: SessionRunner, runtime: Runtime, named: str) -> ResolvedModel:
     entries = runner.session.view().entries if runner.session is not None else ()
-    return next_model(runtime.settings, entries, runner.run_options.model)
+    return next_model(runtime.settings, entries, named)
 
 
-async def check_prompt(runner: SessionRunner, text: str, attachments: tuple[str, ...]) -> None:
+async def check_prompt(
+    runner: SessionRunner, text: str, attachments: tuple[Attachable, ...] = (), model: str = ""
+) -> None:
     """Raise if a prompt cannot fit into the model's window; nothing is sent or stored."""
     runtime = await runner.opened()
-    model = current_model(runner, runtime)
-    await check_prompt_size(runtime, model, text, tuple(map(Path, attachments)))
+    chosen = _next_model(runner, runtime, model or runner.run_options.model)
+    await check_prompt_size(runtime, chosen, text, attachments)
 
 
 async def _list_models(runner: SessionRunner, runtime: Runtime) -> str:

@@ -15,9 +15,19 @@ from recollect.runtime.session_claims import session_file
 from recollect.settings import make_private_folder
 from recollect.store.durable_files import sync_directory, write_durably
 from recollect.terminal.terminal_events import QueuedPrompt
+from recollect.workspace.sent_files import SentFile
 
 FOLDER = "queues"  # below the data directory
 _MAX_SIZE = 100_000_000  # bytes
+
+
+class _Waiting(msgspec.Struct, frozen=True):
+    """A prompt as the file has it."""
+
+    text: str
+    files: tuple[str | SentFile, ...] = ()  # paths, and files that were sent before
+    model: str = ""
+    is_command: bool = False
 
 
 class QueueFile:
@@ -39,7 +49,7 @@ class QueueFile:
             make_private_folder(self._file.parent)
             written = self._file.with_name(f"{self._file.name}.new")
             written.unlink(missing_ok=True)  # of a terminal that was killed here
-            write_durably(written, msgspec.json.encode(prompts))
+            write_durably(written, msgspec.json.encode([*map(_to_file, prompts)]))
             written.replace(self._file)
             sync_directory(self._file.parent)
         else:
@@ -51,15 +61,25 @@ class QueueFile:
         try:
             if self._file.stat().st_size > _MAX_SIZE:
                 raise ValueError
-            prompts = msgspec.json.decode(self._file.read_bytes(), type=tuple[QueuedPrompt, ...])
+            found = msgspec.json.decode(self._file.read_bytes(), type=tuple[_Waiting, ...])
         except FileNotFoundError:
             return ()
         except (OSError, ValueError) as error:
             raise RecollectError(
                 f"the prompts that waited here cannot be read; they are in {_put_aside(self._file)}"
             ) from error
-        self._saved = prompts
-        return prompts
+        self._saved = tuple(map(_from_file, found))
+        return self._saved
+
+
+def _to_file(prompt: QueuedPrompt) -> _Waiting:
+    files = tuple(str(one) if isinstance(one, Path) else one for one in prompt.attachments)
+    return _Waiting(prompt.text, files, prompt.model, prompt.is_command)
+
+
+def _from_file(waiting: _Waiting) -> QueuedPrompt:
+    files = tuple(Path(one) if isinstance(one, str) else one for one in waiting.files)
+    return QueuedPrompt(waiting.text, files, 0, waiting.model, waiting.is_command)
 
 
 def _put_aside(file: Path) -> Path:

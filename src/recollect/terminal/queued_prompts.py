@@ -21,6 +21,7 @@ from recollect.terminal.terminal_events import (
     QueueRestored,
     TerminalEvent,
 )
+from recollect.workspace.sent_files import Attachable
 
 
 class QueuedPrompts:
@@ -81,7 +82,7 @@ class QueuedPrompts:
         self._save()
 
     def _enqueue(
-        self, text: str, attachments: tuple[str, ...], model: str, *, is_command: bool
+        self, text: str, attachments: tuple[Attachable, ...], model: str, *, is_command: bool
     ) -> QueuedPrompt:
         self._number += 1
         prompt = QueuedPrompt(text, attachments, self._number, model, is_command)
