@@ -26,7 +26,7 @@ from recollect.entries import (
     entry_to_json,
     json_text,
 )
-from recollect.transcripts.json_values import Json, object_or_empty, too_deep
+from recollect.transcripts.json_values import Json, object_or_empty, quick_json_text, too_deep
 from recollect.transcripts.transcript import Transcript
 
 MARK_FIELD = "recollect"
@@ -88,7 +88,7 @@ def with_tag(format_: str, body: Body, tag: Json) -> Body:
     if isinstance(body, UnknownBody):
         return UnknownBody(data=json_text(json.loads(body.data) | {format_: tag}))
     extra = json.loads(body.extra) if body.extra else {}
-    return msgspec.structs.replace(body, extra=json_text(extra | {format_: tag}))
+    return msgspec.structs.replace(body, extra=quick_json_text(extra | {format_: tag}))
 
 
 def original_id(format_: str, body: Body) -> str | None:

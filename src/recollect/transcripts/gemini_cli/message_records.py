@@ -40,6 +40,7 @@ from recollect.transcripts.json_values import (
     decode_base64,
     object_or_empty,
     objects_in,
+    quick_json_text,
     string_or_empty,
 )
 from recollect.transcripts.record_format import (
@@ -59,6 +60,7 @@ FINISHED = ("success", "error", "cancelled")
 # our own strings: msgspec leaves out a default only if it is the very same object
 # beside an empty text, these are what the part says
 _OTHER_KINDS = frozenset({"functionCall", "functionResponse", "inlineData", "fileData"})
+_RANKS = {Thought: 0, ToolCall: 2}  # of parts in their natural order; all others are 1
 _LEVELS = {"info": "info", "warning": "warning", "error": "error"}
 
 
@@ -125,7 +127,7 @@ def _read_call(value: Json, fallback_id: str, signature: str = "") -> ToolCall:
     return ToolCall(
         id=string_or_empty(value.get("id")) or fallback_id,
         name=string_or_empty(value.get("name")),
-        arguments=json_text(value.get("args", {})),
+        arguments=quick_json_text(value.get("args", {})),
         signature=signature,
     )
 
@@ -207,16 +209,18 @@ def _result_content(item: object) -> list[Content]:
 
 def _write_model(message: Message, results: dict[str, tuple[ToolResult, int]]) -> Json:
     parts, usage, in_order = message.parts, message.usage, _in_natural_order(message.parts)
-    plain = [part for part in parts if not isinstance(part, Thought | ToolCall)]
+    plain = [part for part in parts if type(part) not in _RANKS] if in_order else parts
     content = _encode_content(plain) if in_order else [_encode_part(part) for part in parts]
-    optional: Json = {
-        "thoughts": [_write_thought(p) for p in parts if isinstance(p, Thought) and in_order],
-        "tokens": usage and {key: getattr(usage, key) or 0 for key in _TOKENS},
-        "model": message.model,
-        "toolCalls": [_write_call(p, results.get(p.id)) for p in parts if isinstance(p, ToolCall)],
-    }
-    given = {key: value for key, value in optional.items() if value}
-    return {"type": "gemini", "content": content, **given}
+    written: Json = {"type": "gemini", "content": content}
+    if in_order and (thoughts := [_write_thought(p) for p in parts if isinstance(p, Thought)]):
+        written["thoughts"] = thoughts
+    if usage is not None:
+        written["tokens"] = {key: getattr(usage, key) or 0 for key in _TOKENS}
+    if message.model:
+        written["model"] = message.model
+    if calls := [_write_call(p, results.get(p.id)) for p in parts if isinstance(p, ToolCall)]:
+        written["toolCalls"] = calls
+    return written
 
 
 def _write_thought(thought: Thought) -> Json:
@@ -238,9 +242,13 @@ def _write_call(call: ToolCall, answer: tuple[ToolResult, int] | None) -> Json:
 
 def _in_natural_order(parts: Sequence[Part]) -> bool:
     """Thoughts, then content, then calls, with nothing that only `content` has a field for."""
-    ranks = [0 if isinstance(p, Thought) else 2 if isinstance(p, ToolCall) else 1 for p in parts]
-    signed = any(isinstance(p, Thought | ToolCall) and p.signature for p in parts)
-    return ranks == sorted(ranks) and not signed
+    reached = 0
+    for part in parts:
+        rank = _RANKS.get(type(part), 1)
+        if rank < reached or (isinstance(part, Thought | ToolCall) and part.signature):
+            return False
+        reached = rank
+    return True
 
 
 def _encode_content(parts: Sequence[Part]) -> str | list[Json]:
