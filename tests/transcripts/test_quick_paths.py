@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.entries import Text
-from recollect.transcripts.json_values import canonical_json
+from recollect.entries import Text, json_text
+from recollect.transcripts.json_values import canonical_json, quick_json_text
 from recollect.transcripts.tolerant_json import parse_plain_line, parse_records
 from recollect.user_text import find_context, strip_added_text
 
@@ -33,6 +34,12 @@ def test_the_text_that_ids_are_derived_from_is_that_of_the_first_version(
 ) -> None:
     first = json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
     assert canonical_json(value) == first
+
+
+@given(VALUES)
+def test_json_is_written_quickly_as_it_is_stored(value: Any) -> None:
+    with suppress(ValueError):  # an infinite number is not stored
+        assert json_text(value) == quick_json_text(value)
 
 
 @given(OBJECTS, st.booleans(), SPACES, SPACES)

@@ -55,9 +55,9 @@ def read_plain_record(
     entries: list[Entry] = []
     parsed = complete(format_.read(record, at.key))
     for body, time in _without_answered(parsed, answered) if answered else parsed:
-        if entries:
-            at, body = at.after(entries[-1:]), with_tag(format_.name, body, {"joined": True})
-        entries.append(Entry(at.next_id, at.parent, at.time if time is None else time, body))
+        joined = with_tag(format_.name, body, {"joined": True}) if entries else body
+        at = at.after(entries[-1:])
+        entries.append(Entry(at.next_id, at.parent, at.time if time is None else time, joined))
     head = entries[0]
     tag = get_tag(format_.name, head.body)
     tag["patch"] = make_patch(format_.write(entries, record_id or at.key), record)

@@ -42,6 +42,8 @@ def joined_text(content: object) -> str:
 
 def parse_parts(content: object, tool_name: Callable[[str], str]) -> list[Part]:
     """`tool_name`: the tool of a call, which a result does not repeat."""
+    if isinstance(content, str):
+        return [Text(text=content)] if content else []
     return [_parse_part(block, tool_name) for block in content_blocks(content)]
 
 

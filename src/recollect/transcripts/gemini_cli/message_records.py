@@ -17,7 +17,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from recollect.codecs.foreign_json import read_count
 from recollect.entries import (
     Content,
     Entry,
@@ -95,7 +94,7 @@ RECORD_FORMAT = RecordFormat(
 
 
 def _read_model(record: Json, parts: list[Part], time: int | None, key: str) -> list[ParsedBody]:
-    ordered = any(isinstance(part, Thought | ToolCall) for part in parts)
+    ordered = not _RANKS.keys().isdisjoint(map(type, parts))
     thoughts = [] if ordered else [_read_thought(t) for t in objects_in(record.get("thoughts"))]
     in_content = {part.id for part in parts if isinstance(part, ToolCall)}
     others: dict[str, ToolCall] = {}
@@ -147,7 +146,7 @@ def _read_result(value: Json, call: ToolCall) -> ToolResult | None:
 
 
 def _read_usage(value: Json) -> Usage | None:
-    counts: Json = {key: read_count(value[key]) for key in _TOKENS if type(value.get(key)) is int}
+    counts: Json = {key: count for key in _TOKENS if type(count := value.get(key)) is int}
     return believe_usage(Usage(**counts)) if counts else None
 
 
