@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -110,6 +111,32 @@ def test_another_role_is_refused_with_its_name_and_position(role: Any) -> None:
 def test_an_invalid_body_is_refused_before_it_is_stored(wrong: Any) -> None:
     with pytest.raises(BadInput):
         check(wrong)
+
+
+WRITTEN = st.dictionaries(
+    st.sampled_from(["a", "kind", "level", "role", "$extra", "$unknown", "\ud800", "é"]),
+    st.sampled_from([1, 1.0, 1e16, "", "\udfff", [{"type": "$unknown"}], {"$extra": "{}"}]),
+    max_size=2,
+)
+BLANKS = st.sampled_from([(",", ":"), (", ", ": ")])
+
+
+@given(WRITTEN, st.booleans(), BLANKS, st.sampled_from(["hi", "\ud800", '"$extra":', "$"]))
+def test_a_body_is_stored_exactly_if_it_is_read_back_whatever_is_in_its_extra(
+    value: dict[str, Any], ascii_only: bool, separators: tuple[str, str], said: str
+) -> None:
+    extra = json.dumps(value, ensure_ascii=ascii_only, separators=separators)
+    for body in (Note(text=said, extra=extra), Message(role="user", parts=(Text(text=said),))):
+        whole = msgspec.structs.replace(body, extra=extra)
+        try:
+            is_restored = decode(encode(whole)) == whole
+        except (msgspec.MsgspecError, BadInput, ValueError):
+            is_restored = False
+        if is_restored:
+            assert check(whole) == encode(whole)
+        else:
+            with pytest.raises(BadInput):
+                check(whole)
 
 
 def test_values_cannot_be_changed() -> None:

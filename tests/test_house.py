@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import io
+import pkgutil
+import re
+import sys
 from collections import defaultdict
 from collections.abc import Collection, Iterator
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 
+import recollect
 from recollect import api
 
 SOURCE = Path(__file__).parent.parent / "src"
@@ -18,6 +25,12 @@ TREES = {
 }
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 WIRES = {Path("recollect/codecs") / name for name in ("anthropic", "gemini", "openai")}
+
+# In what `re.DEBUG` prints: a choice that stands deeper than a possessive group.
+_POSSESSIVE_CHOICE = re.compile(
+    r"^( *)POSSESSIVE_REPEAT\b.*\n(?:\1 .*\n)*?\1 +(?:BRANCH|M(?:AX|IN)_REPEAT|ASSERT)",
+    re.MULTILINE,
+)
 
 # Defined, and used by nothing in the package yet; each with the reason why it stays.
 WITHOUT_CALLER = {
@@ -167,3 +180,33 @@ def test_a_feature_without_a_caller_is_not_a_feature() -> None:
 @pytest.mark.parametrize("key", WITHOUT_CALLER)
 def test_what_is_left_without_a_caller_says_why(key: str) -> None:
     assert WITHOUT_CALLER[key]
+
+
+def test_possessive_groups_hold_no_choice() -> None:
+    """Python before 3.11.5, as in Debian 12, matches them wrongly (gh-106052), and says nothing."""
+    for module in pkgutil.walk_packages(recollect.__path__, "recollect."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    patterns = {
+        value.pattern: f"{name}.{key}"
+        for name, module in sys.modules.items()
+        if name.startswith("recollect.")
+        for key, value in vars(module).items()
+        if isinstance(value, re.Pattern)
+    }
+    assert len(patterns) > 100
+    wrong = {where: text for text, where in patterns.items() if has_possessive_choice(text)}
+    assert wrong == {}
+
+
+def has_possessive_choice(pattern: str | bytes) -> bool:
+    shown = io.StringIO()
+    with redirect_stdout(shown):
+        re.compile(pattern, re.DEBUG)
+    return bool(_POSSESSIVE_CHOICE.search(shown.getvalue()))
+
+
+def test_a_possessive_choice_is_seen() -> None:
+    assert has_possessive_choice(r'a"(?:[^"\\]++|\\.)*+"')
+    assert has_possessive_choice(r"(?:x(?!y)z*+)++|(a|b)")
+    assert not has_possessive_choice(r'(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"|b)*')

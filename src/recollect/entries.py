@@ -264,14 +264,26 @@ def handle_of(entry: str) -> str:
 
 def encode(body: Body) -> bytes:
     """A body as JSON in UTF-8; lone surrogates become bytes that `decode` restores exactly."""
+    return _encode(body)[0]
+
+
+def _encode(body: Body) -> tuple[bytes, bytes, Body]:
+    """A body as JSON; and which JSON `decode` has to restore to which body, so that it restores
+    this one: that without `extra`, where this only follows it, or just the same."""
+    known, bare = b"", body
     try:
-        extra = "" if isinstance(body, UnknownBody) else body.extra
-        data = _fields.add_extra(body, extra) if extra else _encoder.encode(body)
+        if isinstance(body, UnknownBody) or not body.extra:
+            data = known = _encoder.encode(body)
+        else:
+            bare = msgspec.structs.replace(body, extra="")
+            known = _encoder.encode(bare)
+            data = _fields.add_extra(type(body), known, body.extra)
     except UnicodeEncodeError:
         data = b""
     if not data or may_have_unknown(data):
-        return _dump(lower(msgspec.to_builtins(body)))
-    return data
+        data = _dump(lower(msgspec.to_builtins(body)))
+        return data, data, body
+    return data, known, bare
 
 
 def decode(data: bytes) -> Body:
@@ -298,8 +310,8 @@ def check(body: object, position: int = 0) -> bytes:
             if not isinstance(part, _PARTS):
                 raise BadInput(f"item {position} has a {type(part).__name__} among its parts")
     try:
-        data = encode(body)
-        same = decode(data) == body
+        data, known, bare = _encode(body)
+        same = decode(known) == bare
     except (msgspec.MsgspecError, TypeError, ValueError, RecursionError) as error:
         raise BadInput(f"item {position} cannot be stored: {error}") from error
     if not same:

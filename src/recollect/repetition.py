@@ -37,7 +37,7 @@ _NUMBER = re.compile(r"[ \t]*+(?:\d{1,9}+[.)、]|[(（]\d{1,9}+[)）])[\W\d_]*+"
 _LIST_NUMBER = re.compile(r"[ \t]*+(?:\d{1,9}+(?:[.)][ \t]|、)|[(（]\d{1,9}+[)）])")
 _ITEM = r"(?:[-*+•◦‣–]|\d{1,9}+[.)]|[A-Za-z]\))[ \t]"
 # A fence may be in a list item. Backticks after it make it inline code.
-_OPENING = re.compile(rf"[ \t]*+(?:{_ITEM}[ \t]*+)?+(`{{3,}}+(?=[^`]*+\Z)|~{{3,}}+)")
+_OPENING = re.compile(rf"[ \t]*+(?:{_ITEM}[ \t]*+)?(`{{3,}}+(?=[^`]*+\Z)|~{{3,}}+)")
 _CLOSING = re.compile(r"[ \t]*+(`{3,}+|~{3,}+)[ \t\r]*+\n")
 _RULE_SYMBOLS = 10  # in a line without a letter or a digit: it is drawn, not said
 _KEPT_SYMBOLS = 8  # of a run without a letter or a digit; the rest of a divider is skipped

@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Callable
 from functools import lru_cache
+from operator import attrgetter
 from typing import TypeAlias
 
 import msgspec
@@ -35,6 +36,7 @@ from recollect.profiles import IMAGE_TOKENS, OTHER_WEIGHT, find_profile
 USAGE_FIELDS = ("input", "output", "cached", "written", "thoughts", "tool", "total")
 MAX_REPORT = 100_000_000  # tokens in one reply; no window is that large
 _ALWAYS_REPORTED = tuple(name for name in USAGE_FIELDS if name != "cached")
+_always_reported = attrgetter(*_ALWAYS_REPORTED)
 CountText: TypeAlias = Callable[[str], int]
 ASCII_WEIGHT = 0.25  # tokens for a character
 PDF_TOKENS = 25_800
@@ -85,8 +87,8 @@ def believe_usage(usage: Usage | None) -> Usage | None:
     """What a provider or a file reports, if it is possible; None if any count of it is not."""
     if usage is None:
         return None
-    counts = (*(getattr(usage, name) for name in _ALWAYS_REPORTED), usage.cached or 0)
-    return usage if all(0 <= count <= MAX_REPORT for count in counts) else None
+    counts = (*_always_reported(usage), usage.cached or 0)
+    return usage if min(counts) >= 0 and max(counts) <= MAX_REPORT else None
 
 
 def add_usage(one: Usage, other: Usage | None) -> Usage:

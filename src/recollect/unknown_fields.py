@@ -61,14 +61,14 @@ class FieldLifter:
         """The inverse of `lower`."""
         return self._lift_tagged(body, "kind", self._kinds)
 
-    def add_extra(self, body: msgspec.Struct, extra: str) -> bytes:
-        """A body's JSON with its `extra` put back in place; nothing if it is not what
-        `compact_json` writes."""
-        more = _plain_object(extra.encode())
-        if more is None or "kind" in more or not self._nested(type(body)).keys().isdisjoint(more):
+    def add_extra(self, cls: StructType, known: bytes, extra: str) -> bytes:
+        """A body's JSON, of which `known` is all but its `extra`, with that put back in place;
+        nothing if it is not what `compact_json` writes."""
+        data = extra.encode()
+        more = _plain_object(data)
+        if more is None or "kind" in more or not self._nested(cls).keys().isdisjoint(more):
             return b""
-        data = _encode(msgspec.structs.replace(body, extra=""))
-        return b"%b,%b" % (data[:-1], extra[1:].encode())
+        return b"%b,%b" % (known[:-1], data[1:])
 
     def split_extra(self, data: bytes) -> tuple[bytes, str]:
         """A body's JSON without what the type does not know, and that as its `extra`; nothing if

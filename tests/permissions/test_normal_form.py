@@ -125,3 +125,16 @@ def test_who_is_asked_sees_what_the_line_means() -> None:
         "timeout 60 git -P push", parse_rules(), sandboxed=True, find_secrets=no_secrets
     )
     assert (verdict.decision, verdict.normal_form) == ("ask", "git push")
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("python -c 'import os; print(1)'", "python -c 'import os; print(1)'"),
+        ("env echo 'a b' $x \"$y z\" *.py", "echo 'a b' $x \"$y z\" *.py"),
+        ("nice git -P log --format='%h; %s'", "git log '--format=%h; %s'"),
+    ],
+)
+def test_what_a_line_means_keeps_its_quotes(line: str, shown: str) -> None:
+    verdict = judge_line(line, parse_rules(), sandboxed=True, find_secrets=no_secrets)
+    assert verdict.normal_form == shown

@@ -48,9 +48,10 @@ EOF
 cat > package.json <<'EOF'
 {{"name": "work", "version": "1.0.0", "scripts": {{"test": "echo tested", "x": "echo x"}}}}
 EOF
-git add a.txt b.txt notes.md && git commit -qm three
+git add a.txt b.txt notes.md CLAUDE.md && git commit -qm three
 git clone -q --bare . ../remote.git && git remote add origin ../remote.git
-git fetch -q && git branch -q -u origin/main && echo three >> b.txt && git commit -qam four
+git fetch -q && git branch -q -u origin/main && echo three >> b.txt && echo 'be better' >> CLAUDE.md
+git commit -qam four
 git config push.default current
 git init -q module && cp -r module/.git .git/modules-copy && rm -rf module
 mkdir -p .git/modules && mv .git/modules-copy .git/modules/lib

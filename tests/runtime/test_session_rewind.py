@@ -80,7 +80,7 @@ def test_a_prompt_to_edit_is_what_the_user_typed(tmp_path: Path) -> None:
     async def story(world: World) -> None:
         said = user("look at @a.py\nand say why", Text(text="1: the file\n"))
         (entry,) = await world.store.append(world.session, [said], parent=world.start)
-        text = await read_prompt(world.store, world.session, entry.id)
-        assert text == "look at @a.py\nand say why"
+        prompt = await read_prompt(world.store, world.session, entry.id)
+        assert prompt.text == "look at @a.py\nand say why"
 
     play(tmp_path, story)

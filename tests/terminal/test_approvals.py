@@ -9,9 +9,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from recollect.entries import ToolCall
+from recollect.entries import Message, ToolCall, ToolResult
 from recollect.runtime.approval_preview import ApprovalPreview
 from recollect.runtime.permission_policy import ApprovalAnswer, ApprovalRequest
+from recollect.session import Session
 from recollect.terminal.approval_panel import ApprovalPanel
 from recollect.terminal.approval_text import approval_lines
 from recollect.terminal.session_approvals import SessionApprovals
@@ -220,3 +221,64 @@ def test_a_panel_is_there_in_a_tiny_terminal(terminal: TerminalPlace) -> None:
 
     asyncio.run(use())
     assert Path.cwd() == terminal.project
+
+
+def test_the_time_that_is_shown_is_the_tools_own_and_not_the_users(terminal: TerminalPlace) -> None:
+    writes = says("I write", call("write_file", file_path="a.py", content="one\n"))
+    script: list[ProviderLine] = [writes, "done"]
+
+    async def use() -> None:
+        async with terminal.open(script) as driven:
+            began = time.monotonic()
+            await ask(driven, "do it")
+            await asyncio.sleep(2)
+            await driven.press("y")
+            waited = time.monotonic() - began
+            await driven.wait_idle()
+            session = driven.app.runner.session
+            assert session is not None
+            parts = (part for one in messages(session) for part in one.parts)
+            (result,) = (part for part in parts if isinstance(part, ToolResult))
+            assert result.duration is not None
+            assert result.duration < waited / 2
+
+    asyncio.run(use())
+
+
+def messages(session: Session) -> list[Message]:
+    return [one.body for one in session.view().entries if isinstance(one.body, Message)]
+
+
+def test_a_call_of_a_sub_agent_is_asked_about_and_the_answer_reaches_it(
+    terminal: TerminalPlace,
+) -> None:
+    give = call("task", description="write the file", prompt="Write b.py with b = 2.")
+    write = call("write_file", "c2", file_path="b.py", content="b = 2\n")
+    change = call("write_file", "c3", file_path="c.py", content="c = 3\n")
+    script: list[ProviderLine] = [
+        says("I give it away.", give),
+        says("I write.", write),
+        says("And another.", change),
+        "Wrote b.py, c.py was refused.",
+        "It is done.",
+    ]
+
+    async def use() -> None:
+        async with terminal.open(script, size=(100, 40)) as driven:
+            await ask(driven, "let somebody write it")
+            assert "+b = 2" in driven.shown()
+            assert not (terminal.project / "b.py").exists()
+            await driven.press("y")
+            await driven.wait_shown("+c = 3")
+            await shown(driven)
+            await driven.press("r")
+            await driven.type("one file is enough")
+            await driven.press("enter")
+            await driven.wait_shown("It is done.")
+            await driven.wait_idle()
+            assert (terminal.project / "b.py").read_text() == "b = 2\n"
+            assert not (terminal.project / "c.py").exists()
+            assert "the user says: one file is enough" in results(driven, 3)
+            assert "Wrote b.py, c.py was refused." in results(driven, 4)
+
+    asyncio.run(use())

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recollect.runtime.prompt_run import RunOptions
 from recollect.terminal.prompt_attachments import (
     LONG_TEXT,
     MAX_PASTE,
@@ -18,6 +19,8 @@ from recollect.terminal.prompt_attachments import (
     PasteRefused,
     media_files,
 )
+from recollect.terminal.rewind_screen import RewindScreen
+from recollect.terminal.start_options import StartOptions
 from recollect.terminal.terminal_driver import END, START, FoundPaste, PasteSplitter
 from tests.terminal.pilot import DrivenTerminal, TerminalPlace
 
@@ -167,3 +170,112 @@ def test_keys_that_are_no_paste_come_through_as_they_are(keys: list[bytes]) -> N
         found += splitter.feed(key)
     found.append(splitter.flush())
     assert b"".join(one for one in found if isinstance(one, bytes)) == b"".join(keys)
+
+
+def sent_content(driven: DrivenTerminal, number: int) -> object:
+    return driven.server.requests[number].json["messages"][-1]["content"]
+
+
+def test_a_prompt_that_is_taken_back_brings_its_images_though_the_files_are_gone(
+    terminal: TerminalPlace,
+) -> None:
+    shot = terminal.project / "shot.png"
+    shot.write_bytes(PNG)
+    terminal.write("a.py", "print(1)\n")
+
+    async def use() -> None:
+        async with terminal.open(["seen", "seen again"]) as driven:
+            prompt = driven.app.chat.prompt.input
+            prompt.take_paste("shot.png")
+            await driven.wait(lambda: len(attached(driven)) == 1)
+            await driven.say("look at it beside @a.py ")
+            shot.unlink()
+            await driven.press("escape", "escape")
+            await driven.wait(lambda: isinstance(driven.app.screen, RewindScreen), "the points")
+            await driven.wait_shown("look at it")
+            await driven.press("enter")
+            await driven.wait_shown("c ")
+            await driven.press("c")
+            await driven.wait(lambda: attached(driven) == ["image shot.png 70 bytes"])
+            assert prompt.text == "look at it beside @a.py"
+            await driven.say("")
+            first, again = (sent_content(driven, number) for number in (0, 1))
+            assert isinstance(first, list)
+            assert isinstance(again, list)
+            assert again[1:] == first[1:]  # the file that is mentioned, and the image
+            assert again[-1]["type"] == "image_url"
+            assert attached(driven) == []
+
+    asyncio.run(use())
+
+
+def test_a_command_keeps_the_attachments_for_the_next_prompt(terminal: TerminalPlace) -> None:
+    (terminal.project / "shot.png").write_bytes(PNG)
+
+    async def use() -> None:
+        async with terminal.open(["hello", "seen"]) as driven:
+            await driven.say("hi")
+            driven.app.chat.prompt.input.take_paste("shot.png")
+            await driven.wait(lambda: len(attached(driven)) == 1)
+            for line, answer in (("/tools", "sys_monitor"), ("!echo by hand", "by hand")):
+                await driven.type(line)
+                await driven.press("enter")
+                await driven.wait_shown("1 attachment kept for your next prompt")
+                await driven.wait_shown(answer)
+                await driven.wait_idle()
+                assert len(attached(driven)) == 1
+            await driven.type("/nonsense")
+            await driven.press("enter")
+            await driven.wait_shown("there is no command /nonsense")
+            assert len(attached(driven)) == 1
+            await driven.say("now look")
+            content = sent_content(driven, 1)
+            assert isinstance(content, list)
+            assert content[-1]["type"] == "image_url"
+            assert attached(driven) == []
+
+    asyncio.run(use())
+
+
+def test_a_command_of_the_users_own_takes_the_attachments_along(terminal: TerminalPlace) -> None:
+    shot = terminal.project / "shot.png"
+    shot.write_bytes(PNG)
+    (terminal.home / "commands").mkdir()
+    (terminal.home / "commands" / "review.md").write_text("Review what I attached.")
+
+    async def use() -> None:
+        async with terminal.open(["seen"]) as driven:
+            prompt = driven.app.chat.prompt.input
+            prompt.take_paste("shot.png")
+            await driven.wait(lambda: len(attached(driven)) == 1)
+            shot.rename(terminal.project / "away.png")
+            await driven.type("/review")
+            await driven.press("enter")
+            await driven.wait_shown("cannot attach")
+            assert len(attached(driven)) == 1  # nothing was sent, so it is kept
+            (terminal.project / "away.png").rename(shot)
+            await driven.say("/review")
+            content = sent_content(driven, 0)
+            assert isinstance(content, list)
+            assert content[0] == {"type": "text", "text": "Review what I attached."}
+            assert content[-1]["type"] == "image_url"
+            assert attached(driven) == []
+
+    asyncio.run(use())
+
+
+def test_a_file_that_the_program_was_started_with_goes_with_the_first_prompt(
+    terminal: TerminalPlace,
+) -> None:
+    terminal.write("a.py", "print(1)\n")
+    options = StartOptions(run=RunOptions(attachments=(Path("a.py"),)))
+
+    async def use() -> None:
+        async with terminal.open(["seen", "hello"], options=options) as driven:
+            assert attached(driven) == ["file a.py 9 bytes"]
+            await driven.say("look")
+            await driven.say("hi")
+            assert "1→print(1)" in str(sent_content(driven, 0))
+            assert sent_content(driven, 1) == "hi"
+
+    asyncio.run(use())

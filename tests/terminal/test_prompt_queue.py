@@ -118,6 +118,7 @@ def test_an_interrupted_command_keeps_what_it_had_written(terminal: TerminalPlac
             last = [body for body in bodies if isinstance(body, Message)][-1]
             assert isinstance(last.parts[0], Text)
             assert last.parts[0].text.endswith("began\n[interrupted]")
+            assert driven.shown().count("began") == 1
 
     asyncio.run(use())
 

@@ -199,3 +199,18 @@ def test_unfolding_a_block_keeps_where_it_begins() -> None:
         layout.settle(HEIGHT)
         assert first_line(layout) == before
     assert tools
+
+
+def test_a_reply_is_shown_while_it_arrives_in_the_place_of_what_was_cleared_away() -> None:
+    """As the first reply of a new session, where the welcome was."""
+    blocks = BlockList()
+    layout = shown(blocks)
+    for text in ("welcome", "press F1 for the keys"):
+        blocks.add_notice(text)
+    layout.settle(HEIGHT)
+    blocks.clear()
+    blocks.add_said("hello")
+    for number in range(3):
+        blocks.add_piece("reply", f"word{number} ")
+        layout.settle(HEIGHT)
+        assert f"word{number}" in layout.rows[2].strip.text

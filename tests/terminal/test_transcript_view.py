@@ -154,6 +154,25 @@ def test_what_arrives_below_is_said_and_nothing_moves() -> None:
     run(some_blocks(), story)
 
 
+def test_the_end_stays_in_sight_when_the_view_grows_while_something_arrives() -> None:
+    """As when a question below goes away and the call's result comes at the same moment."""
+    blocks = some_blocks()
+
+    async def story(app: TranscriptApp, pilot: Pilot[None]) -> None:
+        view = app.view
+        before = view.paints
+        blocks.add_notice("painted at once")
+        while view.paints == before:
+            await asyncio.sleep(0)
+        for number in range(20):
+            blocks.add_notice(f"notice {number}")  # painted later, when the size is another one
+        await pilot.resize_terminal(60, 30)
+        assert view.shown.following
+        await settled(pilot, lambda: "notice 19" in "\n".join(text(view)))
+
+    run(blocks, story)
+
+
 def test_pieces_are_painted_together_and_nothing_is_painted_when_nothing_comes() -> None:
     async def story(app: TranscriptApp, pilot: Pilot[None]) -> None:
         view, blocks = app.view, app.view.transcript

@@ -172,6 +172,36 @@ def test_trust_holds_for_exactly_what_was_shown(cli: Cli) -> None:
         play(cli, work)
 
 
+def test_hooks_show_what_came_of_each_the_last_time(cli: Cli) -> None:
+    hook = '[[hooks]]\nevent = "{}"\ncommand = "{}"\n'
+    scripts = {"fine": "exit 0", "odd": "echo '{{'", "no": "echo not today >&2; exit 2"}
+    events = {"fine": "BeforeAgent", "odd": "BeforeTool", "no": "BeforeModel"}
+    for name, script in scripts.items():
+        (cli.project / name).write_text(f"#!/bin/sh\n{script}\n")
+        (cli.project / name).chmod(0o755)
+
+    async def work(session: RunningSession) -> None:
+        assert (await session.type("/hooks")).count(
+            "has not run since this session was opened"
+        ) == 3
+        await session.say("go")
+        shown = await session.type("/hooks")
+        assert "last: ok at BeforeAgent, just now, in 0." in shown
+        assert "last: refused at BeforeModel" in shown
+        assert "not today" in shown
+        (cli.project / "no").write_text("#!/bin/sh\n")
+        await session.say("go on")
+        shown = await session.type("/hooks")
+        assert "last: failed at BeforeTool" in shown
+        assert "hook odd: its output is invalid" in shown
+        assert "last: ok at BeforeModel" in shown
+
+    more = "".join(hook.format(events[name], cli.project / name) for name in scripts)
+    read = says("", call("read_file", file_path="fine"))
+    with provider(cli, "openai", [read, "done"], more):
+        play(cli, work)
+
+
 def test_settings_are_shown_and_set_as_config_does(cli: Cli) -> None:
     async def work(session: RunningSession) -> None:
         everything = await session.type("/settings")

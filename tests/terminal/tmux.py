@@ -15,11 +15,20 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
 PATIENCE = 60  # seconds, on a busy machine
+KEYS_APART = 1.5  # seconds
 ENDED = "ended-with-"
+READY = "Ask, or / for commands"
+MODES = (
+    *("alternate_on", "cursor_flag", "insert_flag", "keypad_cursor_flag", "keypad_flag"),
+    *("mouse_any_flag", "mouse_button_flag", "mouse_standard_flag", "mouse_sgr_flag"),
+    *("mouse_utf8_flag", "origin_flag", "wrap_flag", "scroll_region_upper", "scroll_region_lower"),
+    *("pane_tabs", "window_bell_flag", "pane_width", "pane_height"),
+)
 needs_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 
 
@@ -38,29 +47,30 @@ class RealTerminal:
         )
         return done.stdout.decode(errors="replace")
 
-    def start(self, *words: str, columns: int = 100, rows: int = 30) -> None:
-        """Run a program; the window stays when it has ended, with its last output."""
+    def start(
+        self, *words: str, columns: int = 100, rows: int = 30, written: Path | None = None
+    ) -> None:
+        """Run a program; the window stays when it has ended, with its last output. All that it
+        writes goes to a file, if one is given."""
         # tmux 3.3 sometimes never learns how a program ended, so its shell says it
         line = f"{shlex.join(words)}; echo; echo {ENDED}$?; exec sleep 600"
         size = ("-x", str(columns), "-y", str(rows))
-        keep = (
-            "set-option",
-            "-g",
-            "remain-on-exit",
-            "on",
-            ";",
-            "set-option",
-            "-g",
-            "status",
-            "off",
+        # programs may set the clipboard, so that one that does is noticed
+        options = (
+            *(("-g", "remain-on-exit", "on"), ("-g", "status", "off")),
+            *(("-s", "set-clipboard", "on"), ("-g", "monitor-bell", "on")),
         )
+        keep = [word for option in options for word in ("set-option", *option, ";")]
         given = [word for name, value in self._env.items() for word in ("-e", f"{name}={value}")]
         new = ("new-session", "-d", *size, "-c", str(self._folder), *given, line)
-        self._tmux(*keep, ";", *new)
+        pipe = () if written is None else (";", "pipe-pane", "-O", f"cat > {written}")
+        self._tmux(*keep, *new, *pipe)
 
-    def recollect(self, *arguments: str, columns: int = 100, rows: int = 30) -> None:
+    def recollect(
+        self, *arguments: str, columns: int = 100, rows: int = 30, written: Path | None = None
+    ) -> None:
         command = (sys.executable, "-m", "recollect", *arguments)
-        self.start(*command, columns=columns, rows=rows)
+        self.start(*command, columns=columns, rows=rows, written=written)
 
     def press(self, *keys: str) -> None:
         """Keys by tmux's names, such as `Enter`, `Escape`, `C-c`."""
@@ -68,6 +78,10 @@ class RealTerminal:
 
     def write(self, text: str) -> None:
         self._tmux("send-keys", "-l", "--", text)
+
+    def paste(self, file: Path) -> None:
+        """What a file holds, as a terminal sends what is pasted."""
+        self._tmux("load-buffer", str(file), ";", "paste-buffer", "-p", "-r")
 
     def resize(self, columns: int, rows: int) -> None:
         self._tmux("resize-window", "-x", str(columns), "-y", str(rows))
@@ -84,6 +98,16 @@ class RealTerminal:
     @property
     def title(self) -> str:
         return self._tmux("display-message", "-p", "#{pane_title}")
+
+    @property
+    def clipboard(self) -> str:
+        return self._tmux("show-buffer")
+
+    @property
+    def modes(self) -> dict[str, str]:
+        """What programs can switch in a terminal."""
+        told = self._tmux("display-message", "-p", " ".join(f"#{{{name}}};" for name in MODES))
+        return dict(zip(MODES, (each.strip() for each in told.split(";")), strict=False))
 
     @property
     def process(self) -> int:
@@ -112,6 +136,31 @@ class RealTerminal:
             assert time.monotonic() < ends, f"waited for {what}; the screen is\n{self.screen}"
             time.sleep(0.05)
 
+    def say(self, text: str, *expected: str) -> None:
+        self.write(text)
+        self.wait_for(text)
+        self.press("Enter")
+        self.wait_for(*expected)
+
+    def answer(self, key: str, gone: str) -> None:
+        """A key that comes right after typing decides nothing, so it is pressed now and then."""
+        self.press_until(key, lambda: gone not in self.screen, f"{gone!r} to go away")
+
+    def press_until(self, key: str, condition: Callable[[], bool], what: str) -> None:
+        """Press a key, and again after a while if it came too early to count."""
+        pressed = 0.0
+
+        def done() -> bool:
+            nonlocal pressed
+            if condition():
+                return True
+            if time.monotonic() - pressed > KEYS_APART:
+                self.press(key)
+                pressed = time.monotonic()
+            return False
+
+        self.wait_until(done, what)
+
     def wait_for_end(self) -> int:
         self.wait_until(lambda: self.exit_code is not None, "the end of the program")
         code = self.exit_code
@@ -120,6 +169,9 @@ class RealTerminal:
 
     def close(self) -> None:
         self._tmux("kill-server")
+
+
+OpenTerminal: TypeAlias = Callable[[], RealTerminal]
 
 
 @contextmanager

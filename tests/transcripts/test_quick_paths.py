@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.entries import Text
-from recollect.transcripts.json_values import canonical_json
+from recollect.entries import Text, json_text
+from recollect.transcripts.json_values import canonical_json, quick_json_text
+from recollect.transcripts.record_format import arguments_object
 from recollect.transcripts.tolerant_json import parse_plain_line, parse_records
 from recollect.user_text import find_context, strip_added_text
 
@@ -35,6 +37,12 @@ def test_the_text_that_ids_are_derived_from_is_that_of_the_first_version(
     assert canonical_json(value) == first
 
 
+@given(VALUES)
+def test_json_is_written_quickly_as_it_is_stored(value: Any) -> None:
+    with suppress(ValueError):  # an infinite number is not stored
+        assert json_text(value) == quick_json_text(value)
+
+
 @given(OBJECTS, st.booleans(), SPACES, SPACES)
 def test_a_plain_line_is_read_as_python_reads_it(
     value: dict[str, Any], ascii_only: bool, before: str, after: str
@@ -43,6 +51,21 @@ def test_a_plain_line_is_read_as_python_reads_it(
     text = json.dumps(value, ensure_ascii=ascii_only, separators=separators)
     found = parse_plain_line(text.encode("utf-8", "surrogatepass"))
     assert found is None or canonical_json(found) == canonical_json(json.loads(text))
+
+
+@given(
+    st.builds(json.dumps, OBJECTS, ensure_ascii=st.booleans())
+    | st.text(CHARACTERS, max_size=6).map(lambda text: f'{{"a":"{text}","b":[1e400]}}')
+    | st.text(CHARACTERS, max_size=6).map(lambda text: f' {{"a":"{text}"}}\n')
+)
+def test_arguments_are_read_as_python_reads_them(text: str) -> None:
+    expected = {}
+    with suppress(ValueError):
+        value = json.loads(text)
+        json_text(value)  # an infinite number is not stored
+        expected = value
+    found = arguments_object(text)
+    assert json.dumps(found) == json.dumps(expected)
 
 
 @given(st.lists(st.tuples(TEXTS, VALUES), max_size=5), st.data(), SPACES)

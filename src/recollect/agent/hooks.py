@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
+from time import monotonic
 from typing import Any, TypeAlias
 
 import msgspec
@@ -81,6 +82,15 @@ class ActivityLog:
         return tuple(self._events)
 
 
+class HookOutcome(msgspec.Struct, frozen=True):
+    """What came of a hook the last time it ran."""
+
+    event: str
+    time: int  # when it began, in milliseconds since 1970 in UTC
+    seconds: float
+    decision: HookDecision
+
+
 class Hooks:
     """The hooks of one session. `trusted` lets the project's own hooks run; `warn` receives their
     warnings; `transcript` is called for the file that commands are given."""
@@ -98,6 +108,7 @@ class Hooks:
         self.hooks = tuple(hook for hook in checked if trusted or not hook.of_project)
         self._untrusted = len(checked) - len(self.hooks)
         self.activity = ActivityLog()
+        self._outcomes: dict[int, HookOutcome] = {}  # by the hook's position
         self._cwd, self._transcript, self._warn = cwd or Path.cwd(), transcript, warn
 
     async def fire(self, event: HookEvent) -> HookDecision:
@@ -108,13 +119,16 @@ class Hooks:
         if self._untrusted and isinstance(event, SessionStart):
             why = f"{self._untrusted} hooks of this project do not run: the folder is not trusted"
             decision = HookDecision(warnings=(why,))
-        for hook in self.hooks:
+        for number, hook in enumerate(self.hooks):
             if hook.on and type(event).__name__ not in hook.on:
                 continue
             # most sessions have no hooks
             from recollect.agent.hook_runner import merge_decisions, run_hook
 
-            answer = await run_hook(hook, event, self._cwd, await self._path_for(hook, event))
+            path, began, start = await self._path_for(hook, event), now(), monotonic()
+            answer = await run_hook(hook, event, self._cwd, path)
+            seconds = monotonic() - start
+            self._outcomes[number] = HookOutcome(type(event).__name__, began, seconds, answer)
             decision = merge_decisions(decision, answer)
             if not decision.allowed:
                 break
@@ -124,6 +138,11 @@ class Hooks:
         for warning in decision.warnings:
             self._warn(warning)
         return decision
+
+    @property
+    def outcomes(self) -> tuple[tuple[Hook, HookOutcome], ...]:
+        """Of each hook that has run, what came of it the last time."""
+        return tuple((self.hooks[number], one) for number, one in self._outcomes.items())
 
     async def _path_for(self, hook: Hook, event: HookEvent) -> str:
         if self._transcript is None or not isinstance(hook, CommandHook):

@@ -166,9 +166,7 @@ class ToolRunner:
         return reads or self._pending[:1]
 
     async def _run(self, call: ToolCall) -> ToolResult:
-        began = time.monotonic()
-        output = await self._call_tool(call)
-        duration = round(time.monotonic() - began, 3)
+        output, duration = await self._call_tool(call)
         result = msgspec.structs.replace(tool_result(call, output), duration=duration)
         event = AfterTool(
             session=self.session.id,
@@ -186,10 +184,11 @@ class ToolRunner:
         if decision.stop:
             self._stopped = self._stopped or decision.reason
 
-    async def _call_tool(self, call: ToolCall) -> ToolOutput:
+    async def _call_tool(self, call: ToolCall) -> tuple[ToolOutput, float]:
+        """What came of it, and the seconds that the tool took: hooks and questions do not count."""
         # before anybody is asked: a hook or a user should not judge what cannot be run
         if problem := self._problem_with(call):
-            return error_output(problem, BAD_CALL_STATUS)
+            return error_output(problem, BAD_CALL_STATUS), 0.0
         tool = self._tools[call.name]
         # hooks and permissions judge the arguments under the names with which the tool runs
         call = msgspec.structs.replace(call, arguments=tool.fit(call.arguments))
@@ -200,12 +199,12 @@ class ToolRunner:
         )
         self._note_stop(decision)
         if not decision.allowed:
-            return error_output(f"a hook refused it: {decision.reason}", "refused")
+            return error_output(f"a hook refused it: {decision.reason}", "refused"), 0.0
         if decision.arguments is not None:
             call = msgspec.structs.replace(call, arguments=tool.fit(decision.arguments))
         permission = await self._find_permission(tool, call, decision)
         if permission.refusal:
-            return error_output(permission.refusal, "refused")
+            return error_output(permission.refusal, "refused"), 0.0
         context = ToolContext(
             self._roots,
             self.session.id,
@@ -218,10 +217,13 @@ class ToolRunner:
             approved=permission.approved,
             shown=self._shown_secrets,
         )
+        began = time.monotonic()
         try:
-            return await tool(call.arguments, context)
+            output = await tool(call.arguments, context)
         except Exception as error:  # noqa: BLE001 - a bug in a tool must not end the session
-            return error_output(f"{tool.name} failed: {type(error).__name__}: {str(error)[:1_000]}")
+            why = f"{tool.name} failed: {type(error).__name__}: {str(error)[:1_000]}"
+            output = error_output(why)
+        return output, round(time.monotonic() - began, 3)
 
     async def _find_permission(
         self, tool: Tool, call: ToolCall, decision: HookDecision

@@ -9,6 +9,7 @@ import click
 
 from recollect.cli.console import print_note
 from recollect.cli.options import PICK
+from recollect.display.display_text import pluralize
 from recollect.runtime.prompt_run import RunOptions
 from recollect.runtime.runtime import Overrides
 from recollect.store.ids import LAST
@@ -44,7 +45,12 @@ def run_terminal(
         overrides=Overrides(mode or "", **overridden),
         run=RunOptions(model, max_turns=max_turns, system=system, attachments=attachments),
     )
-    if plain or os.environ.get("TERM") == "dumb":
+    if plain:
+        return run_plain(options)
+    if os.environ.get("TERM") == "dumb":
+        print_note(
+            "this terminal shows lines alone (TERM=dumb), so the program runs as with --plain"
+        )
         return run_plain(options)
     return open_program(options)
 
@@ -61,6 +67,9 @@ def open_program(options: StartOptions) -> int:
         return show_demo()
     if unsent := app.unsent:
         print_note(f"not sent:\n{unsent}")
+    if waiting := len(app.runner.waiting):
+        wait = "it waits" if waiting == 1 else "they wait"
+        print_note(f"{pluralize(waiting, 'prompt')} not sent yet; {wait} in the session")
     if command := app.stored.resume_command():
         click.echo(command)
     return code

@@ -16,8 +16,9 @@ _BEGINS = re.compile(
     r"|<parameter=[^>\n]{1,100}>"
 )
 _IN_OBJECT = re.compile(r"[\"{}\[\]]|</tool_call>")
+_INSIDE = r"[^\"\\<]*+(?:\\.[^\"\\<]*+)*+"
 _STRING_END = re.compile(
-    r"(?:[^\"\\<]++|\\(?:.|\Z)|<(?!/tool_call>))*+(\"|</tool_call>|\Z)", re.DOTALL
+    rf"{_INSIDE}(?:<(?!/tool_call>){_INSIDE})*\\?(\"|</tool_call>|\Z)", re.DOTALL
 )
 
 

@@ -83,7 +83,12 @@ def _connect_reasons(error: BaseException) -> Iterator[tuple[str, bool]]:
         match step:
             case ssl.SSLCertVerificationError():
                 yield f"its certificate is not trusted ({step.verify_message})", False
-            case ssl.SSLEOFError() | ConnectionResetError() | BrokenPipeError():
+            case (
+                ssl.SSLEOFError()
+                | ssl.SSLZeroReturnError()  # the same, in Python 3.11.2
+                | ConnectionResetError()
+                | BrokenPipeError()
+            ):
                 yield "the connection broke while it was made", True
             case ssl.SSLError():
                 # OpenSSL names the reason in several ways, all with these words

@@ -200,5 +200,5 @@ def _object_to_removal(normal: NormalLine, root: str) -> str:
 
 def _is_everything(read: FolderRead, root: str) -> bool:
     whole = read.folder.rstrip("/") in (".", "", root.rstrip("/"))
-    narrowed = read.filters or read.pattern or read.found_by or read.tracked_only
+    narrowed = read.filters or read.pattern or read.found_by
     return whole and not narrowed

@@ -10,6 +10,7 @@ could do harm by itself is left behind as an objection. Pure; bounded depth; lin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from shlex import quote
 
 import msgspec
 
@@ -70,7 +71,19 @@ class NormalLine(msgspec.Struct, frozen=True, kw_only=True):
     other_words: CommandWords = ()  # of loops, cases, tests, assignments and here-strings
 
     def __str__(self) -> str:
-        return "; ".join(" ".join(command.words) for command in self.commands)
+        return "; ".join(map(_as_typed, self.commands))
+
+
+def _as_typed(command: NormalCommand) -> str:
+    """With quotes around what the shell would take apart; what it decides stays as it is."""
+    shown = []
+    for at, word in enumerate(command.words):
+        if at not in command.uncertain:
+            shown.append(quote(word))
+        else:
+            whole = at not in command.splitting and any(map(str.isspace, word))
+            shown.append(f'"{word}"' if whole else word)
+    return " ".join(shown)
 
 
 def normalize_line(

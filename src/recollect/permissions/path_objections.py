@@ -37,6 +37,7 @@ _READERS_WITH_OPTIONS = word_set(
     " tree uniq xxd read export set"
 )
 _GIT_WRITERS = word_set("apply checkout clean clone init mv reset restore rm")
+_PATHSPEC_MAGIC = re.compile(r":(?:\([^)]*\)|[/!^]+:?)")  # before a path that git is given
 _ALSO_WRITE = word_set("dd install split sponge tar tee truncate unzip wget zip")
 # `cp -r x/. .` and `cp -rT x .` copy what is in a folder, with its hidden files
 _COPIES_HIDDEN = re.compile(r"(?:.*/)?\.\.?/*\Z|-[A-Za-z]*T|--no-t")
@@ -63,7 +64,7 @@ _TEMPORARY = "/tmp/"  # noqa: S108 - a sandbox has its own
 def _only_reads(command: NormalCommand) -> bool:
     """Whether nothing is written, whatever paths are named."""
     if command.program == "git":
-        return command.words[1:2] == () or command.words[1] not in _GIT_WRITERS
+        return not _writes_by_git(command)
     found = find_record(command.words[0])
     if command.program == "sed" and found is not None:
         return not read_options(found, command.words[1:]).has("--in-place")
@@ -83,7 +84,11 @@ def writes_files(command: NormalCommand) -> bool:
     in_place = _changes_in_place(command, found)
     deletes = command.program == "find" and "-delete" in command.words
     named = found is not None and found.nature == "writes"
-    return named or in_place or deletes or command.program in _ALSO_WRITE
+    return named or in_place or deletes or command.program in _ALSO_WRITE or _writes_by_git(command)
+
+
+def _writes_by_git(command: NormalCommand) -> bool:
+    return command.program == "git" and not _GIT_WRITERS.isdisjoint(command.words[1:2])
 
 
 def object_to_paths(
@@ -113,7 +118,7 @@ def object_to_paths(
         outside = next((word for word in words[2:] if leaves_folder(word, root)), None)
         if outside is not None:
             yield Objection("refused", f"{outside[:80]!r} is outside the working folder")
-    if writes_files(command) or makes_folder:
+    if makes_folder or (writes_files(command) and not _writes_by_git(command)):
         yield from _object_to_written(command, root)
     elif not _only_reads(command):
         yield from _object_to_places(command, root)
@@ -142,8 +147,11 @@ def _object_to_config(
     writes = writes_files(command)
     for at, word in enumerate(command.words[1:], 1):
         check_time()
-        named = matches_config if at in command.uncertain and writes else names_config
-        if named(word) and not (command.program == "git" and word == "HEAD"):
+        # git takes its paths for patterns, whatever the shell makes of them
+        is_pattern = at in command.uncertain or command.program == "git"
+        named = matches_config if is_pattern and writes else names_config
+        path = _PATHSPEC_MAGIC.sub("", word) if command.program == "git" else word
+        if named(path) and not (command.program == "git" and word == "HEAD"):
             yield Objection("refused", f"{word[:80]!r} decides what runs later")
 
 

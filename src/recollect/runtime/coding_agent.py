@@ -305,6 +305,12 @@ def _command_hook(hook: HookCommand, digest: str = "") -> CommandHook:
     )
 
 
+def is_hook_of(hook: CommandHook, configured: HookCommand) -> bool:
+    """Whether a hook was made of this part of the settings."""
+    bare = msgspec.structs.replace(hook, of_project=False, digest="")
+    return bare == _command_hook(configured)
+
+
 def build_hooks(
     effective: EffectiveSettings,
     *more: Hook,

@@ -42,6 +42,7 @@ from recollect.text import one_line
 from recollect.tokens import add_usage
 from recollect.tools.tool import Tool
 from recollect.workspace.learned_windows import learned_window, remember_window
+from recollect.workspace.sent_files import Attachable
 
 if TYPE_CHECKING:
     from recollect.runtime.runtime import Runtime
@@ -60,7 +61,7 @@ class RunOptions(msgspec.Struct, frozen=True):
     max_turns: int | None = None
     system: str = ""  # system instructions instead of the usual ones
     generation: Generation = Generation()
-    attachments: tuple[Path, ...] = ()
+    attachments: tuple[Attachable, ...] = ()
     client_tools: tuple[Declaration, ...] = ()  # their calls are left to the client
     tool_choice: str = "auto"
     reduces: bool = True  # False: a context that does not fit is an error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 from recollect.agent.exchange import count_tools
 from recollect.errors import RecollectError
@@ -11,6 +10,7 @@ from recollect.models.resolve import ResolvedModel
 from recollect.runtime.runtime import Door, Runtime
 from recollect.text import one_line
 from recollect.tokens import counter_for
+from recollect.workspace.sent_files import Attachable
 
 
 class PromptTooLarge(RecollectError):
@@ -25,7 +25,7 @@ class PromptTooLarge(RecollectError):
 
 
 async def check_prompt_size(
-    runtime: Runtime, model: ResolvedModel, text: str, attachments: tuple[Path, ...] = ()
+    runtime: Runtime, model: ResolvedModel, text: str, attachments: tuple[Attachable, ...] = ()
 ) -> None:
     """Raise `PromptTooLarge` if the prompt alone is larger than what the window leaves it. A file
     that cannot be attached is an error here already."""

@@ -74,6 +74,7 @@ from recollect.workspace.file_mentions import attachment_parts, prompt_parts
 from recollect.workspace.learned_windows import learned_window
 from recollect.workspace.memory_reader import MemoryReader
 from recollect.workspace.project_identity import identify_named, identify_project
+from recollect.workspace.sent_files import Attachable
 from recollect.workspace.working_folders import WorkingFolders
 
 TITLE_LENGTH = 60  # characters of the prompt that become the session's title
@@ -218,7 +219,7 @@ class Runtime:
         )
 
     async def prompt_message(
-        self, prompt: str | Message | None, attachments: tuple[Path, ...] = ()
+        self, prompt: str | Message | None, attachments: tuple[Attachable, ...] = ()
     ) -> Message | None:
         """The user's message for a prompt, with the files that it mentions and has attached."""
         if not isinstance(prompt, str):

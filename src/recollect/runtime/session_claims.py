@@ -164,8 +164,13 @@ def _terminal_name() -> str:
 
 
 def _claim_file(address: str, session: str) -> Path:
-    """One for each session of each store; a file's path counts without links."""
+    return session_file(FOLDER, address, session)
+
+
+def session_file(folder: str, address: str, session: str) -> Path:
+    """Below the data directory, one for each session of each store; a file's path counts without
+    links."""
     store = address if "://" in address else os.path.realpath(address)
     digest = hashlib.blake2b(store.encode("utf-8", "surrogateescape"), digest_size=12).hexdigest()
     name = session if is_id(session) else hashlib.blake2b(session.encode()).hexdigest()[:32]
-    return data_directory() / FOLDER / f"{digest}-{name}"
+    return data_directory() / folder / f"{digest}-{name}"

@@ -32,6 +32,7 @@ from recollect.tools.file_rewind import (
 from recollect.tools.resolve_path import quote
 from recollect.tools.tool import ToolFailed
 from recollect.user_text import strip_added_text
+from recollect.workspace.sent_files import SentFile, sent_files
 
 MAX_COMPARED_BYTES = 1_000_000  # of a file whose difference is shown
 MAX_COMPARED_FILES = 200
@@ -167,11 +168,19 @@ def _text_difference(now: bytes, then: bytes, name: str) -> str:
     return unified_diff(now.decode(errors="replace"), then.decode(errors="replace"), name)
 
 
-async def read_prompt(store: Store, session: str, entry: str) -> str:
-    """What the user typed in a prompt, without the files that it mentions."""
+class SentPrompt(msgspec.Struct, frozen=True):
+    """A prompt as the user sent it: what was typed, and the files that were attached."""
+
+    text: str = ""
+    files: tuple[SentFile, ...] = ()
+
+
+async def read_prompt(store: Store, session: str, entry: str) -> SentPrompt:
+    """A prompt to be edited and sent again, without the files that it mentions."""
     _, found = await store.entry(entry, session=session)
     if not isinstance(found.body, Message):
-        return ""
+        return SentPrompt()
     texts = [part.text for part in found.body.parts if isinstance(part, Text)]
     typed = (strip_added_text(text) for text in texts[:1])
-    return next(filter(None, typed), texts[0] if texts else "")
+    text = next(filter(None, typed), texts[0] if texts else "")
+    return SentPrompt(text, sent_files(found.body))

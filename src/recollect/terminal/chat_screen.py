@@ -16,11 +16,14 @@ from recollect.display.session_cost import SessionCost
 from recollect.errors import RecollectError
 from recollect.runtime.model_offers import find_model_offers
 from recollect.runtime.prompt_run import RunResult, RunStarted
+from recollect.runtime.session_rewind import SentPrompt
 from recollect.session import Session
 from recollect.terminal.activity_line import ActivityLine
 from recollect.terminal.command_table import run_command
 from recollect.terminal.event_feed import EventFeed
+from recollect.terminal.found_passage import FoundPassage, describe_elsewhere
 from recollect.terminal.held_panel import HeldPanel
+from recollect.terminal.model_commands import check_prompt
 from recollect.terminal.model_offers_panel import DOWNLOAD, RECORDING, ModelOffersPanel
 from recollect.terminal.permission_modes import switch_mode
 from recollect.terminal.prompt_area import PromptArea
@@ -33,6 +36,7 @@ from recollect.terminal.terminal_events import (
     ApprovalAsked,
     ModeChanged,
     NoticeGiven,
+    PassageWanted,
     PromptEnded,
     QueueChanged,
     QueuedPrompt,
@@ -46,6 +50,7 @@ from recollect.terminal.transcript_blocks import BlockList
 from recollect.terminal.transcript_loader import TranscriptLoader
 from recollect.terminal.transcript_view import TranscriptView
 from recollect.terminal.welcome import welcome_lines
+from recollect.workspace.sent_files import Attachable
 
 SECOND_PRESS = 0.7  # seconds in which a key counts as pressed twice
 LEAVE_PRESS = 2.0
@@ -98,17 +103,23 @@ class ChatScreen(Screen[None]):
         if not self.query(ActivityLine):
             return  # the program is leaving
         match event:
-            case SessionOpened(session=session):
+            case SessionOpened(session=session, passage=passage):
                 for panel in self.query(HeldPanel):
                     panel.leave()
                 self.transcript.clear()
                 self._load(session)
                 if session is None:
                     self._welcome()
+                if passage is not None:
+                    self._show_passage(passage)
+            case PassageWanted(passage=passage):
+                self._show_passage(passage)
             case SessionReloaded(session=session):
                 self._reload(session)
             case QueueChanged():
                 self.prompt.show_queue(event)
+            case PromptEnded(prompt=prompt, stored=False) if not self.runner.closing:
+                self.prompt.give_back(prompt)
             case ApprovalAsked():
                 self.prompt.ask(event)
                 if self.app.screen is not self:
@@ -125,6 +136,7 @@ class ChatScreen(Screen[None]):
 
     def _load(self, session: Session | None) -> None:
         self._loader = None
+        self.workers.cancel_group(self, "passage")  # of the session before
         if session is not None:
             # at once: what is appended from now on is shown by its event
             self._loader = TranscriptLoader(self.transcript, self.runner.runtime.store, session)
@@ -147,6 +159,18 @@ class ChatScreen(Screen[None]):
         if self._loader is None:
             self._loader = TranscriptLoader(self.transcript, self.runner.runtime.store, session)
         await self._loader.reload()
+
+    @work(exclusive=True, group="passage")
+    async def _show_passage(self, passage: FoundPassage) -> None:
+        """Where a search found it; as soon as that is loaded."""
+        if self._loader is None:
+            return
+        number = await self._loader.find(passage)
+        if number is None:
+            where = await describe_elsewhere(self.runner.runtime.store, passage)
+            self.show_event(NoticeGiven(where, "warning"))
+        else:
+            self.query_one(TranscriptView).show_words(number, passage.words)
 
     @on(TranscriptView.TopReached)
     def _load_more(self) -> None:
@@ -175,19 +199,19 @@ class ChatScreen(Screen[None]):
     def _sent(self, event: PromptArea.Sent) -> None:
         event.stop()
         if (command := parse_command(event.text)) is not None:
-            self._run_command(*command)
+            self._run_command(*command, event.attachments)
         else:
             self._send_prompt(event.text, event.attachments)
 
     @work(group="send")
-    async def _send_prompt(self, text: str, attachments: tuple[str, ...]) -> None:
+    async def _send_prompt(self, text: str, attachments: tuple[Attachable, ...]) -> None:
         """What does not fit, or goes nowhere, goes back into the prompt."""
         line = parse_shell(text)
         said = text.removeprefix("/") if text.startswith("//") else text
         async with self._sending:
             try:
                 if line is None:
-                    await self.runner.check_prompt(said, attachments)
+                    await check_prompt(self.runner, said, attachments)
                     self.runner.send(said, attachments)
                 else:
                     self.runner.send(line, is_command=True)
@@ -196,13 +220,16 @@ class ChatScreen(Screen[None]):
                 self.prompt.give_back(QueuedPrompt(text, attachments))
 
     @work
-    async def _run_command(self, name: str, arguments: str) -> None:
+    async def _run_command(
+        self, name: str, arguments: str, attachments: tuple[Attachable, ...]
+    ) -> None:
         answer = ""
         try:
             builtin = find_builtin(name)
             if builtin is None or not await self._show_screen(builtin.name, arguments):
-                answer = await run_command(self.runner, name, arguments)
+                answer = await run_command(self.runner, name, arguments, attachments)
         except RecollectError as error:
+            self.prompt.attach(attachments)
             self.show_event(NoticeGiven(str(error), "error"))
             return
         if answer:
@@ -213,11 +240,13 @@ class ChatScreen(Screen[None]):
         if self._suggestions and not self.runner.waiting and not self.prompt.input.text:
             self.prompt.give_back(QueuedPrompt(self._suggestions.pop(0)))
 
-    def edit_prompt(self, text: str) -> None:
-        """Put an earlier prompt into the input, before what is typed there."""
+    def edit_prompt(self, prompt: SentPrompt) -> None:
+        """Put an earlier prompt into the input, with its files, unless something is typed there."""
+        text = prompt.text
         # it was sent as a prompt, and still is one
         said = f"/{text}" if parse_command(text) is not None else text
-        self.prompt.give_back(QueuedPrompt(said))
+        if said or prompt.files:
+            self.prompt.give_back(QueuedPrompt(said, prompt.files))
 
     @work(exclusive=True, group="welcome")
     async def _welcome(self) -> None:

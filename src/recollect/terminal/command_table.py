@@ -23,6 +23,7 @@ from recollect.terminal.stats_commands import copy_reply, show_stats
 from recollect.terminal.trust_commands import run_trust, show_hooks
 from recollect.terminal.user_command_table import send_user_command
 from recollect.terminal.workspace_commands import run_directory, run_memory, run_permissions
+from recollect.workspace.sent_files import Attachable
 
 TextCommand: TypeAlias = Callable[[SessionRunner, str], Awaitable[str]]
 
@@ -72,9 +73,12 @@ TEXT_COMMANDS: dict[str, TextCommand] = {
 }
 
 
-async def run_command(runner: SessionRunner, name: str, arguments: str) -> str:
-    """What to tell the user; empty: what happens is shown otherwise."""
-    if await send_user_command(runner, name, arguments):
+async def run_command(
+    runner: SessionRunner, name: str, arguments: str, attachments: tuple[Attachable, ...] = ()
+) -> str:
+    """What to tell the user; empty: what happens is shown otherwise. The files go with a command of
+    the user's own, which becomes a prompt."""
+    if await send_user_command(runner, name, arguments, attachments):
         return ""
     command = find_command(name)
     work = TEXT_COMMANDS.get(command.name)

@@ -11,7 +11,7 @@ from recollect.agent.fit_context import ContextReduced
 from recollect.agent.run_events import RunFinished
 from recollect.agent.tool_calls import ToolFinished, ToolStarted
 from recollect.codecs.wire_protocol import Delta
-from recollect.display.display_text import one_line
+from recollect.display.display_text import one_line, pluralize
 from recollect.models.model_protocol import Retrying
 from recollect.redaction import redact
 from recollect.runtime.prompt_run import RunResult, RunStarted
@@ -25,6 +25,7 @@ from recollect.terminal.terminal_events import (
     NoticeGiven,
     PromptEnded,
     PromptStarted,
+    QueueRestored,
     SessionOpened,
     SessionReloaded,
     ShellFinished,
@@ -95,6 +96,9 @@ class EventFeed:
                 shown.add_notice(text, level)
             case PromptEnded():
                 self._end(event)
+            case QueueRestored(prompts=prompts):
+                waited = pluralize(len(prompts), "prompt")
+                shown.add_notice(f"{waited} waited when this session was left, and wait again")
             case RunResult(finished=RunFinished(problem=problem)):
                 self.follow()
                 if problem and not self._is_told():
@@ -111,12 +115,18 @@ class EventFeed:
 
     def _end(self, event: PromptEnded) -> None:
         shown = self.transcript
+        if event.prompt.is_command:
+            shown.drop_pieces()  # what it wrote is in its entry
         self.follow()
+        if not event.stored:
+            shown.drop_said()
         shown.end_pieces("interrupted")
         last = shown.blocks[-1] if shown.blocks else None
         if event.error:
             if not self._is_told():
                 shown.add_notice(redact(event.error), "error")
+        elif event.prompt.is_command and event.stored:
+            pass  # its entry says how it ended
         elif event.interrupted and (last is None or last.state != "interrupted"):
             shown.add_notice(NOT_ANSWERED if last is None or last.kind == "user" else "interrupted")
 

@@ -20,7 +20,7 @@ from recollect.display.session_tree import read_tree
 from recollect.display.short_ids import find_entry
 from recollect.errors import RecollectError
 from recollect.runtime.session_outline import SessionOutline
-from recollect.runtime.session_rewind import RewindScope, session_roots
+from recollect.runtime.session_rewind import RewindScope, SentPrompt, session_roots
 from recollect.session import Session
 from recollect.terminal.rewind_steps import (
     RewindChoice,
@@ -88,13 +88,19 @@ async def rewind_in_text(runner: SessionRunner, arguments: str) -> str:
     preview = await look_ahead(runner, outline, to)
     if wish.confirmed:
         done = await go_back(runner, preview, wish.choice, prompt)
-        said = f"\nthe prompt was: {sanitize(done.prompt)}" if done.prompt else ""
-        return sanitize(done.notice) + said
+        return "\n".join(map(sanitize, (done.notice, *_prompt_lines(done.prompt))))
     lines = [f"{where}; nothing was changed yet"]
     lines += describe_preview(preview, session_roots(outline.session)[0])
     name = wish.point or f"to {wish.entry}"
     lines.append(f"`/rewind {name} {_confirmation(wish, files=bool(preview.files))}")
     return sanitize("\n".join(lines))
+
+
+def _prompt_lines(prompt: SentPrompt) -> Iterator[str]:
+    if prompt.text:
+        yield f"the prompt was: {prompt.text}"
+    if prompt.files:
+        yield f"with it went: {', '.join(one_line(file.label) for file in prompt.files)}"
 
 
 def _confirmation(wish: RewindWish, *, files: bool) -> str:

@@ -11,9 +11,11 @@ from recollect.models.resolve import ResolvedModel
 from recollect.runtime.model_choice import next_model
 from recollect.runtime.permission_policy import tool_permission
 from recollect.runtime.prompt_run import RunOptions
+from recollect.runtime.prompt_size import check_prompt_size
 from recollect.runtime.runtime import Runtime
 from recollect.terminal.session_runner import SessionRunner
 from recollect.terminal.slash_commands import ANSWER_WIDTH
+from recollect.workspace.sent_files import Attachable
 
 _EFFECTS = {"read": "reads", "write": "changes files", "run": "runs commands"}
 _BY_SETTINGS = "default"
@@ -33,8 +35,21 @@ async def run_model(runner: SessionRunner, arguments: str) -> str:
 
 def current_model(runner: SessionRunner, runtime: Runtime) -> ResolvedModel:
     """The model that the next prompt goes to."""
+    return _next_model(runner, runtime, runner.run_options.model)
+
+
+def _next_model(runner: SessionRunner, runtime: Runtime, named: str) -> ResolvedModel:
     entries = runner.session.view().entries if runner.session is not None else ()
-    return next_model(runtime.settings, entries, runner.run_options.model)
+    return next_model(runtime.settings, entries, named)
+
+
+async def check_prompt(
+    runner: SessionRunner, text: str, attachments: tuple[Attachable, ...] = (), model: str = ""
+) -> None:
+    """Raise if a prompt cannot fit into the model's window; nothing is sent or stored."""
+    runtime = await runner.opened()
+    chosen = _next_model(runner, runtime, model or runner.run_options.model)
+    await check_prompt_size(runtime, chosen, text, attachments)
 
 
 async def _list_models(runner: SessionRunner, runtime: Runtime) -> str:

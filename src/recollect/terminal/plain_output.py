@@ -30,6 +30,7 @@ from recollect.terminal.terminal_events import (
     ApprovalAsked,
     DownloadProgressed,
     EntriesAppended,
+    QueueRestored,
     SessionHeld,
     SessionOpened,
     SessionReleased,
@@ -123,6 +124,11 @@ class PlainOutput:
             case EntriesAppended(entries=entries):
                 for role, text in filter(None, map(_spoken, entries)):
                     self.line(f"{role}: {truncate(text, _MAX_SHOWN)}")
+            case QueueRestored(prompts=prompts):
+                for prompt in prompts:
+                    sign = "!" if prompt.is_command else ""
+                    self.line(f"note: this waited when the session was left: {sign}{prompt.text}")
+                return
             case SessionHeld(holder=holder):
                 self.line(
                     f"note: {describe_holder(holder)}; here it is only watched. /fork goes on in a "

@@ -29,7 +29,7 @@ from recollect.terminal.plain_output import PlainOutput, question_line
 from recollect.terminal.prompt_lines import PromptLines
 from recollect.terminal.session_runner import SessionRunner
 from recollect.terminal.shell_prompt import parse_shell
-from recollect.terminal.slash_commands import parse_command
+from recollect.terminal.slash_commands import find_builtin, parse_command
 from recollect.terminal.start_options import StartOptions
 from recollect.terminal.terminal_events import (
     ApprovalAsked,
@@ -37,6 +37,7 @@ from recollect.terminal.terminal_events import (
     PromptEnded,
     PromptStarted,
     QueueChanged,
+    QueueRestored,
     SessionOpened,
     TerminalEvent,
 )
@@ -60,6 +61,7 @@ class _PlainProgram:
         self.output = PlainOutput(self._write)
         self.runner = SessionRunner(options, self._told)
         self._prompt = PromptLines()
+        self._attached = options.run.attachments  # they go with the first prompt
         self._questions: deque[ApprovalAsked] = deque()
         self._running, self._queued, self._commands = False, 0, 0
         self._typed_now = 0  # prompts whose text stands on the terminal already
@@ -77,6 +79,7 @@ class _PlainProgram:
         for number, handler in (
             (signal.SIGINT, self._interrupt),
             (signal.SIGTERM, self.runner.close),
+            (signal.SIGHUP, self.runner.close),
         ):
             loop.add_signal_handler(number, handler)
         reading = asyncio.create_task(self._read(lines))
@@ -93,7 +96,7 @@ class _PlainProgram:
             self._failed = True
         finally:
             lines.close()
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 loop.remove_signal_handler(number)
         if self._unwritten is not None:
             raise self._unwritten
@@ -127,7 +130,7 @@ class _PlainProgram:
 
     # --- what happens ----------------------------------------------------------------------------
 
-    def _told(self, event: TerminalEvent) -> None:
+    def _told(self, event: TerminalEvent) -> None:  # noqa: C901 - one case per event
         match event:
             case PromptStarted(prompt=prompt):
                 self._running = True
@@ -147,6 +150,8 @@ class _PlainProgram:
                 self._queued = len(waiting)
                 if held:
                     self.runner.release()  # nobody looks at a queue here: the next one runs
+            case QueueRestored(prompts=prompts):
+                self.runner.forget(prompts)  # nobody looks at a queue here: they are only shown
             case ApprovalAsked():
                 self._begin(self._ask(event))
             case SessionOpened():
@@ -252,7 +257,11 @@ class _PlainProgram:
         if self.interactive and idle:
             self._typed_now += 1
         try:
-            self.runner.send(said if line is None else line, is_command=line is not None)
+            if line is None:
+                self.runner.send(said, self._attached)
+                self._attached = ()
+            else:
+                self.runner.send(line, is_command=True)
         except RecollectError as error:  # the session is open elsewhere
             self._fail(error)
         else:
@@ -267,7 +276,9 @@ class _PlainProgram:
     async def _run_command(self, name: str, arguments: str) -> None:
         try:
             async with self._order:
-                answer = await run_command(self.runner, name, arguments)
+                answer = await run_command(self.runner, name, arguments, self._attached)
+            if find_builtin(name) is None:
+                self._attached = ()  # a command of the user's took them along
             if answer:
                 self.output.line(answer)
         except RecollectError as error:

@@ -16,7 +16,7 @@ from textual.containers import Vertical
 from textual.message import Message as TextualMessage
 from textual.widgets import Static, TextArea
 
-from recollect.display.display_text import one_line
+from recollect.display.display_text import one_line, pluralize
 from recollect.errors import RecollectError
 from recollect.runtime.approval_preview import ApprovalPreview, preview_approval
 from recollect.runtime.project_prompts import project_prompts
@@ -25,7 +25,7 @@ from recollect.terminal.clipboard_image import remove_clipboard_images, save_cli
 from recollect.terminal.completion_list import CompletionList
 from recollect.terminal.completion_sources import CompletionSources
 from recollect.terminal.hint_line import HintLine
-from recollect.terminal.prompt_attachments import Attachment, describe_file
+from recollect.terminal.prompt_attachments import Attachment, describe_file, takes_no_files
 from recollect.terminal.prompt_completer import PromptCompleter
 from recollect.terminal.prompt_editor import edit_in_editor
 from recollect.terminal.prompt_input import PromptInput
@@ -33,6 +33,7 @@ from recollect.terminal.prompt_search import PromptSearch
 from recollect.terminal.queue_panel import QueuePanel
 from recollect.terminal.session_runner import SessionRunner
 from recollect.terminal.terminal_events import ApprovalAsked, QueueChanged, QueuedPrompt
+from recollect.workspace.sent_files import Attachable
 
 HISTORY_PAGE = 100  # prompts that are read at once
 
@@ -59,7 +60,7 @@ class PromptArea(Vertical):
     class Sent(TextualMessage):
         """The user sent this, with these files."""
 
-        def __init__(self, text: str, attachments: tuple[str, ...]) -> None:
+        def __init__(self, text: str, attachments: tuple[Attachable, ...]) -> None:
             super().__init__()
             self.text, self.attachments = text, attachments
 
@@ -90,20 +91,26 @@ class PromptArea(Vertical):
 
     def on_mount(self) -> None:
         self.input.focus()
+        self.attach(self.runner.options.run.attachments)
         self._read_history()
 
     def on_unmount(self) -> None:
         self.sources.close()
-        remove_clipboard_images(tuple(self._saved_images))
+        waiting = {file for prompt in self.runner.waiting for file in prompt.attachments}
+        remove_clipboard_images(tuple(one for one in self._saved_images if one not in waiting))
 
     # --- the prompt ------------------------------------------------------------------------------
 
     @on(PromptInput.Submitted)
     def _submitted(self, event: PromptInput.Submitted) -> None:
         event.stop()
-        files = tuple(one.path for one in self.attached.attachments)
-        self.attached.show(())
+        files = tuple(one.file for one in self.attached.attachments)
         self.hint.say("")
+        if files and takes_no_files(event.text):
+            self.say_kept(files)
+            files = ()
+        else:
+            self.attached.show(())
         self.post_message(self.Sent(event.text, files))
 
     def clear(self) -> bool:
@@ -169,10 +176,14 @@ class PromptArea(Vertical):
         event.stop()
         self.attach(event.files)
 
-    def attach(self, files: tuple[Path, ...]) -> None:
-        known = {one.path: one for one in self.attached.attachments}
-        known |= {str(file): describe_file(file) for file in files}
+    def attach(self, files: tuple[Attachable, ...]) -> None:
+        known = {one.file: one for one in self.attached.attachments}
+        known |= {file: describe_file(file) for file in files}
         self.attached.show(tuple(known.values()))
+
+    def say_kept(self, files: tuple[Attachable, ...]) -> None:
+        count = pluralize(len(files), "attachment")
+        self.hint.say(f"{count} kept for your next prompt: a command takes none along")
 
     @work(exclusive=True, group="clipboard")
     async def _paste_image(self) -> None:
@@ -242,9 +253,12 @@ class PromptArea(Vertical):
         """Put a prompt that was not run back into the field, unless there is another by now: then
         Up brings it."""
         if self.input.text:
+            if prompt.attachments:
+                names = ", ".join(describe_file(file).label for file in prompt.attachments)
+                self.hint.say(f"not attached to what is typed here: {names}")
             return
         self.input.show_text(_as_typed(prompt))
-        self.attach(tuple(map(Path, prompt.attachments)))
+        self.attach(prompt.attachments)
 
     # --- questions -------------------------------------------------------------------------------
 

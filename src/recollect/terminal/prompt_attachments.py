@@ -16,7 +16,10 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from recollect.terminal.shell_prompt import parse_shell
+from recollect.terminal.slash_commands import find_builtin, parse_command
 from recollect.text import format_size
+from recollect.workspace.sent_files import Attachable, SentFile
 
 LONG_LINES, LONG_TEXT = 10, 2_000  # more than that becomes a chip
 MAX_PASTE = 10_000_000  # characters
@@ -30,7 +33,7 @@ class PasteRefused(ValueError):
 
 
 class Attachment(msgspec.Struct, frozen=True):
-    path: str
+    file: Attachable
     label: str
 
 
@@ -112,10 +115,22 @@ def _path_of(word: str, folder: Path) -> Path | None:
         return None
 
 
-def describe_file(file: Path) -> Attachment:
-    kind = "document" if file.suffix.lower() == ".pdf" else "image"
+def describe_file(file: Attachable) -> Attachment:
+    if isinstance(file, SentFile):
+        return Attachment(file, file.label)
+    suffix = file.suffix.lower()
+    kind = "document" if suffix == ".pdf" else "image" if suffix in MEDIA_SUFFIXES else "file"
     try:
         size = f" {format_size(os.stat(file).st_size)}"  # noqa: PTH116
     except OSError:
         size = ""
-    return Attachment(str(file), f"{kind} {file.name}{size}")
+    return Attachment(file, f"{kind} {file.name}{size}")
+
+
+def takes_no_files(text: str) -> bool:
+    """Whether a line is a command of the program or of a shell; the user's own commands become
+    prompts."""
+    command = parse_command(text)
+    if command is None:
+        return parse_shell(text) is not None
+    return find_builtin(command[0]) is not None

@@ -33,6 +33,7 @@ from recollect.display.session_list import (
 from recollect.errors import RecollectError
 from recollect.runtime.session_claims import find_holder
 from recollect.store.contract import Project, SearchHit, SessionInfo, Store
+from recollect.terminal.found_passage import passage_of
 from recollect.terminal.import_screen import ImportScreen
 from recollect.terminal.picker_layout import PickerLayout
 from recollect.terminal.session_list_view import SessionItem, SessionListView
@@ -284,20 +285,23 @@ class ResumeScreen(PickerLayout):
         if self._in_trash:
             self._restore(session)
         elif not self._everywhere or session.id in self._own or session.project is None:
-            self._open(session)
+            self._open(item)
         else:
             here = abbreviate_home(str(self._runner.runtime.folders.cwd))
             self._ask(
                 f"it is of {one_line(abbreviate_home(session.project))}; tools will work here, in "
                 f"{one_line(here)} · Enter opens it, Esc does not",
-                partial(self._open, session),
+                partial(self._open, item),
             )
 
-    def _open(self, session: SessionInfo) -> None:
+    def _open(self, item: SessionItem) -> None:
+        session = item.session
         current = self._runner.session
         is_here = current is not None and current.id == session.id
         try:
-            if not is_here or self._runner.holder is not None:
+            if item.hit is not None:
+                self._runner.open_passage(passage_of(item.hit))
+            elif not is_here or self._runner.holder is not None:
                 self._runner.open(session.id)
         except RecollectError as error:
             self.line.tell(str(error))

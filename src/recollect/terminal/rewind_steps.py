@@ -15,6 +15,7 @@ from recollect.runtime.session_outline import SessionOutline, read_outline
 from recollect.runtime.session_rewind import (
     RewindPreview,
     RewindScope,
+    SentPrompt,
     preview_rewind,
     read_prompt,
     rewind_session,
@@ -41,7 +42,7 @@ class RewindDone(msgspec.Struct, frozen=True):
     """What it came to, and the prompt to edit, if the conversation goes on before one."""
 
     notice: str
-    prompt: str = ""
+    prompt: SentPrompt = SentPrompt()
 
 
 class SessionMoved(RecollectError):

@@ -36,8 +36,7 @@ async def _rewind(app: TerminalApp, arguments: str) -> None:
     def close(done: RewindDone | None) -> None:
         if done is None:
             return
-        if done.prompt:
-            app.chat.edit_prompt(done.prompt)
+        app.chat.edit_prompt(done.prompt)
         app.run_worker(_show_notice(app, done.notice))
 
     # not `push_screen_wait`: a key opens this screen, too, and must not wait until it is closed

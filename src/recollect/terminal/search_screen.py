@@ -1,4 +1,4 @@
-"""`/search`: what was found, with its passage; Enter shows the text, `o` opens the session."""
+"""`/search`: what was found, with its passage; Enter shows the text, `o` goes there."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from recollect.display.found_entries import SearchRow
 from recollect.display.home_paths import abbreviate_paths
 from recollect.entries import Message
 from recollect.errors import RecollectError
+from recollect.terminal.found_passage import passage_of
 from recollect.terminal.row_list import Row, RowList
 from recollect.terminal.screen_lines import KeyLine, TitleLine
 from recollect.terminal.session_runner import SessionRunner
 from recollect.terminal.text_screen import TextScreen
 
-KEYS = ("Enter text", "o open the session", "Esc close")
+KEYS = ("Enter text", "o go there", "Esc close")
 
 
 class SearchScreen(Screen[None]):
@@ -32,7 +33,7 @@ class SearchScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         ("escape", "dismiss", "Close"),
         ("q", "dismiss", "Close"),
-        ("o", "open", "Open the session"),
+        ("o", "open", "Go there"),
     ]
 
     def __init__(self, runner: SessionRunner, words: str, found: tuple[SearchRow, ...]) -> None:
@@ -76,7 +77,7 @@ class SearchScreen(Screen[None]):
 
     def action_open(self) -> None:
         try:
-            self.runner.open(self.current.session.id)
+            self.runner.open_passage(passage_of(self.current.hit))
         except RecollectError as error:
             self._say(str(error))
             return

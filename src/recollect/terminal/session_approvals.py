@@ -7,10 +7,12 @@ question: the same command line, or the same reason to ask about a tool.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from recollect.runtime.permission_policy import SHELL_TOOL, ApprovalAnswer, ApprovalRequest
+from recollect.terminal.terminal_events import ApprovalAsked, NoticeGiven, TerminalEvent
 from recollect.workspace.effective_settings import EffectiveSettings
 from recollect.workspace.settings_writer import add_to_setting
 
@@ -32,6 +34,23 @@ class SessionApprovals:
     def approved(self) -> tuple[str, ...]:
         """The rules and tools that need no question in this program."""
         return (*sorted(self._rules), *sorted({question[0] for question in self._questions}))
+
+    async def ask(
+        self,
+        request: ApprovalRequest,
+        effective: Callable[[], EffectiveSettings],
+        notify: Callable[[TerminalEvent], None],
+    ) -> ApprovalAnswer:
+        """What the user says to a call now, or has said to others like it."""
+        if self.covers(request):
+            return ApprovalAnswer(allowed=True, lasts="session", shown=False)
+        answer: asyncio.Future[ApprovalAnswer] = asyncio.get_running_loop().create_future()
+        notify(ApprovalAsked(request, answer))
+        given = await answer
+        if given.allowed:
+            for notice in self.keep(effective(), request, given):
+                notify(NoticeGiven(notice, "info"))
+        return given
 
     def covers(self, request: ApprovalRequest) -> bool:
         """Whether an earlier answer holds for this call."""

@@ -19,10 +19,8 @@ import msgspec
 
 from recollect.entries import Usage
 from recollect.errors import RecollectError
-from recollect.runtime.model_choice import next_model
 from recollect.runtime.permission_policy import ApprovalAnswer, ApprovalRequest
 from recollect.runtime.prompt_run import ActiveSession, RunResult, SessionOrigin
-from recollect.runtime.prompt_size import check_prompt_size
 from recollect.runtime.runtime import Door, Overrides, Runtime, open_runtime
 from recollect.runtime.session_claims import (
     SessionClaim,
@@ -32,16 +30,18 @@ from recollect.runtime.session_claims import (
 )
 from recollect.runtime.session_model import model_choice
 from recollect.session import Session
+from recollect.terminal.found_passage import FoundPassage
 from recollect.terminal.own_command import run_own_command
+from recollect.terminal.queue_file import QueueFile
 from recollect.terminal.queued_prompts import QueuedPrompts
 from recollect.terminal.session_approvals import SessionApprovals
 from recollect.terminal.shown_proposals import ShownProposals
 from recollect.terminal.start_options import StartOptions
 from recollect.terminal.terminal_events import (
-    ApprovalAsked,
     DownloadProgressed,
     ModeChanged,
     NoticeGiven,
+    PassageWanted,
     PromptEnded,
     PromptStarted,
     QueueChanged,
@@ -54,6 +54,7 @@ from recollect.terminal.terminal_events import (
 from recollect.terminal.wanted_session import FoundSession, TerminalBusy, WantedSession
 from recollect.terminal.watching import HeldElsewhere, follow_appends, watch_claim
 from recollect.tokens import add_usage
+from recollect.workspace.sent_files import Attachable
 
 T = TypeVar("T")
 
@@ -77,7 +78,7 @@ class SessionRunner(QueuedPrompts):
         self.shown = ShownProposals()
         self._wanted: WantedSession | None = WantedSession(options.session, options.fork)
         self._turn: asyncio.Task[None] | None = None
-        self._started_unrestricted = False
+        self.may_be_unrestricted = False  # it was started without a sandbox
         self._warned: set[str] = set()
         self._lock = asyncio.Lock()  # edits, and the prompts, follow each other
 
@@ -88,11 +89,6 @@ class SessionRunner(QueuedPrompts):
     @property
     def closing(self) -> bool:
         return self._closing
-
-    @property
-    def may_be_unrestricted(self) -> bool:
-        """Whether the program was started without a sandbox, by an option or by the settings."""
-        return self._started_unrestricted
 
     @property
     def runtime(self) -> Runtime:
@@ -109,7 +105,7 @@ class SessionRunner(QueuedPrompts):
     def send(
         self,
         text: str,
-        attachments: tuple[str, ...] = (),
+        attachments: tuple[Attachable, ...] = (),
         *,
         model: str = "",
         is_command: bool = False,
@@ -123,13 +119,6 @@ class SessionRunner(QueuedPrompts):
             self._refuse_held()
         return self._enqueue(text, attachments, model, is_command=is_command)
 
-    async def check_prompt(self, text: str, attachments: tuple[str, ...] = ()) -> None:
-        """Raise if a prompt cannot fit into the model's window; nothing is sent or stored."""
-        runtime = await self.opened()
-        entries = self.session.view().entries if self.session is not None else ()
-        model = next_model(runtime.settings, entries, self.run_options.model)
-        await check_prompt_size(runtime, model, text, tuple(map(Path, attachments)))
-
     def interrupt(self) -> bool:
         """Stop the prompt that runs; what has come is kept. Whether there was one."""
         if self._turn is None:
@@ -139,9 +128,20 @@ class SessionRunner(QueuedPrompts):
 
     def open(self, given: str | None, *, fork: bool = False) -> None:
         """Go to another session, or to a new one; prompts that wait are sent there."""
+        self._want(WantedSession(given, fork))
+
+    def open_passage(self, passage: FoundPassage) -> None:
+        """Go to what a search found, in this session or in another one."""
+        here = self.session is not None and self.session.id == passage.session
+        if here and self.holder is None:
+            self.notify(PassageWanted(passage))
+        else:
+            self._want(WantedSession(passage.session, passage=passage))
+
+    def _want(self, wanted: WantedSession) -> None:
         if self.busy:
             raise TerminalBusy("change the session")
-        self._wanted = WantedSession(given, fork)
+        self._wanted = wanted
         self._news.set()
 
     @property
@@ -218,7 +218,7 @@ class SessionRunner(QueuedPrompts):
             ) as runtime:
                 self._runtime = runtime
                 mode = runtime.settings.permissions.mode
-                self._started_unrestricted = mode == "unrestricted"
+                self.may_be_unrestricted = mode == "unrestricted"
                 self._opened.set()
                 while not self._closing:
                     await self._serve_session()
@@ -239,14 +239,17 @@ class SessionRunner(QueuedPrompts):
             session, origin = found
             claim = await claim_session(self.runtime.store.address, session.id)
             if isinstance(claim, SessionHolder):
-                await self._serve_held(session, origin, claim)
+                self.session, self.holder = session, claim
+                self.notify(SessionOpened(session, origin, wanted.passage))
+                await self._serve_held(session, claim)
                 return
             with closing(claim):
                 async with self.runtime.activate(session, origin) as active:
                     self.session, self.active = session, active
                     if origin == "new":
                         await self._keep_model(session)
-                    self.notify(SessionOpened(session, origin))
+                    self.notify(SessionOpened(session, origin, wanted.passage))
+                    self._restore(QueueFile(self.runtime.store.address, session.id))
                     await self._serve_prompts(active, claim)
         except RecollectError as error:
             self.notify(NoticeGiven(str(error), "error"))
@@ -285,12 +288,8 @@ class SessionRunner(QueuedPrompts):
                 return True
         return wanted is not None
 
-    async def _serve_held(
-        self, session: Session, origin: SessionOrigin, holder: SessionHolder
-    ) -> None:
+    async def _serve_held(self, session: Session, holder: SessionHolder) -> None:
         """Show a session that another terminal works in, until another one is wanted."""
-        self.session, self.holder = session, holder
-        self.notify(SessionOpened(session, origin))
         self.notify(SessionHeld(session, holder))
         tasks = [
             asyncio.create_task(self._follow(session)),
@@ -311,13 +310,13 @@ class SessionRunner(QueuedPrompts):
                 if not self._waiting or self.held:
                     await self._wait()
                     continue
-                prompt = self._waiting.popleft()
-                self._turn = asyncio.create_task(self._run_prompt(active, prompt))
+                self._turn = asyncio.create_task(self._run_prompt(active, self._begin()))
                 self.notify(QueueChanged(self.waiting))  # `busy` already: there is no gap
                 with suppress(asyncio.CancelledError):
                     await self._turn
                 self._turn = None
                 await claim.follow(active.session.id)
+                self._move_queue(active.session.id)
         finally:
             following.cancel()
             if self._turn is not None:
@@ -327,7 +326,7 @@ class SessionRunner(QueuedPrompts):
 
     async def _run_prompt(self, active: ActiveSession, prompt: QueuedPrompt) -> None:
         self.notify(PromptStarted(prompt))
-        failed = True
+        failed, ended, before = True, PromptEnded(prompt), active.session.view().head
         try:
             async with self._lock:
                 if active.runtime is not self.runtime:
@@ -336,27 +335,28 @@ class SessionRunner(QueuedPrompts):
                     active, prompt
                 )
         except asyncio.CancelledError:
-            self.notify(PromptEnded(prompt, interrupted=True))
-            self._end(prompt, completed=False)
+            ended = PromptEnded(prompt, interrupted=True)
             raise
         except RecollectError as error:
-            self.notify(PromptEnded(prompt, error=str(error)))
-            self._end(prompt, completed=False)
-        else:
-            self.notify(PromptEnded(prompt))
-            self._end(prompt, completed=not failed)
+            ended = PromptEnded(prompt, error=str(error))
         finally:
+            stored = active.session.view().head != before
+            self.notify(msgspec.structs.replace(ended, stored=stored))
+            self._end(prompt, completed=not failed)
+            if stored or not self._closing:  # otherwise it stays in the file
+                self._starting = None
             self.held = failed and bool(self._waiting)
             self._notify_queue()
 
     async def _stream(self, active: ActiveSession, prompt: QueuedPrompt) -> bool:
         """Whether it ended as it should."""
-        attachments = tuple(map(Path, prompt.attachments))
-        model = prompt.model or self.run_options.model
-        options = msgspec.structs.replace(self.run_options, attachments=attachments, model=model)
-        problem = ""
+        model, files = prompt.model or self.run_options.model, prompt.attachments
+        options = msgspec.structs.replace(self.run_options, attachments=files, model=model)
+        problem, before = "", active.session.view().head
         async with aclosing(active.stream(prompt.text, options)) as events:
             async for event in events:
+                if self._starting is not None and active.session.view().head != before:
+                    self._began()
                 if isinstance(event, RunResult):
                     self.usage = add_usage(self.usage, event.usage)
                     problem = event.finished.problem
@@ -388,12 +388,4 @@ class SessionRunner(QueuedPrompts):
             await self._news.wait()
 
     async def _approve(self, request: ApprovalRequest) -> ApprovalAnswer:
-        if self.approvals.covers(request):
-            return ApprovalAnswer(allowed=True, lasts="session", shown=False)
-        answer: asyncio.Future[ApprovalAnswer] = asyncio.get_running_loop().create_future()
-        self.notify(ApprovalAsked(request, answer))
-        given = await answer
-        if given.allowed:
-            for notice in self.approvals.keep(self.runtime.effective, request, given):
-                self.notify(NoticeGiven(notice, "info"))
-        return given
+        return await self.approvals.ask(request, lambda: self.runtime.effective, self.notify)

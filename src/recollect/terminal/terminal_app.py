@@ -5,7 +5,9 @@ A screen parses keys, asks for approval and shows events; `SessionRunner` does t
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
 from contextlib import suppress
 
 from textual import work
@@ -69,6 +71,9 @@ class TerminalApp(App[int]):
         return BoundedInputDriver if found is LinuxDriver else found
 
     async def on_mount(self) -> None:
+        # the terminal was closed, or the machine goes down: what has come of a reply is kept
+        for number in (signal.SIGHUP, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, self.runner.close)
         await self.push_screen(self.chat)
         self.run_worker(self._serve(), name="session", exit_on_error=True)
         self.run_worker(self._follow_settings(), name="theme")

@@ -12,13 +12,15 @@ from recollect.runtime.permission_policy import ApprovalAnswer, ApprovalRequest
 from recollect.runtime.prompt_run import RunEvent, SessionOrigin
 from recollect.runtime.session_claims import SessionHolder
 from recollect.session import Session
+from recollect.terminal.found_passage import FoundPassage
+from recollect.workspace.sent_files import Attachable
 
 
 class QueuedPrompt(msgspec.Struct, frozen=True):
     """A prompt that was typed; it runs after those before it."""
 
     text: str
-    attachments: tuple[str, ...] = ()  # paths
+    attachments: tuple[Attachable, ...] = ()
     number: int = 0  # which tells it from the others
     model: str = ""  # that answers this one alone
     is_command: bool = False  # a command of the user's own, not a prompt
@@ -29,6 +31,13 @@ class SessionOpened(msgspec.Struct, frozen=True):
 
     session: Session | None
     origin: SessionOrigin
+    passage: FoundPassage | None = None  # what to show of it
+
+
+class PassageWanted(msgspec.Struct, frozen=True):
+    """The user goes to what a search found in the session that is shown."""
+
+    passage: FoundPassage
 
 
 class SessionReloaded(msgspec.Struct, frozen=True):
@@ -70,6 +79,13 @@ class PromptEnded(msgspec.Struct, frozen=True):
     prompt: QueuedPrompt
     error: str = ""
     interrupted: bool = False
+    stored: bool = True  # False: the session does not have it, it is for the user to send again
+
+
+class QueueRestored(msgspec.Struct, frozen=True):
+    """Prompts that waited when the session was left wait again; nothing has run."""
+
+    prompts: tuple[QueuedPrompt, ...]
 
 
 class QueueChanged(msgspec.Struct, frozen=True):
@@ -122,6 +138,7 @@ class DownloadProgressed(msgspec.Struct, frozen=True):
 TerminalEvent: TypeAlias = (
     RunEvent
     | SessionOpened
+    | PassageWanted
     | SessionReloaded
     | EntriesAppended
     | SessionHeld
@@ -129,6 +146,7 @@ TerminalEvent: TypeAlias = (
     | PromptStarted
     | PromptEnded
     | QueueChanged
+    | QueueRestored
     | ShellOutput
     | ShellFinished
     | ModeChanged

@@ -22,6 +22,7 @@ from recollect.terminal.entry_blocks import (
     user_block,
     with_result,
 )
+from recollect.workspace.sent_files import Attachable, SentFile
 
 __all__ = ["Block", "BlockKind", "BlockList", "BlockState", "GrowingText", "Level"]
 
@@ -96,6 +97,17 @@ class BlockList:
             if self.blocks[position].key == key:
                 return position
         return None
+
+    def find(self, entry: str, calls: tuple[str, ...] = ()) -> int | None:
+        """The number of the block that shows an entry, or its result; of several the one of one of
+        these calls, else the first."""
+        numbers = [
+            number
+            for number, block in enumerate(self.blocks, self.first)
+            if entry in (block.entry, block.result)
+        ]
+        of_calls = (n for n in numbers if self.blocks[n - self.first].call_id in calls)
+        return next(of_calls, numbers[0] if numbers else None)
 
     # --- entries ---------------------------------------------------------------------------------
 
@@ -219,12 +231,20 @@ class BlockList:
         kept, omitted = bound_text(text)
         self._push(Block(self._new_key("notice"), "notice", kept, level=level, omitted=omitted))
 
-    def add_said(self, text: str, attachments: Iterable[str] = ()) -> None:
+    def add_said(self, text: str, attachments: Iterable[Attachable] = ()) -> None:
         """What the user has just sent."""
-        kept, omitted = bound_text("\n".join([text, *(f"[{path}]" for path in attachments)]))
+        files = (one.label if isinstance(one, SentFile) else str(one) for one in attachments)
+        kept, omitted = bound_text("\n".join([text, *(f"[{file}]" for file in files)]))
         block = Block(self._new_key("said"), "user", kept, omitted=omitted)
         self._said.append(block.key)
         self._push(block)
+
+    def drop_said(self) -> None:
+        """What was sent last is not stored, and goes back to the user."""
+        position = self.position(self._said.pop()) if self._said else None
+        if position is not None:
+            del self.blocks[position]
+            self.listener.blocks_replaced(position)
 
     def begin_reply(self, entry: str) -> None:
         """The next pieces belong to this entry, which will be stored."""

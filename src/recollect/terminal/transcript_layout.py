@@ -14,24 +14,16 @@ from textual.cache import LRUCache
 from textual.strip import Strip
 
 from recollect.terminal.block import Block
-from recollect.terminal.block_pieces import (
-    FOLDED_CALL,
-    Piece,
-    end_with_gap,
-    estimate_piece,
-    estimate_weights,
-    growing_call,
-    growing_thought,
-    markdown_pieces,
-    pieces_of,
-)
+from recollect.terminal.block_layout import BlockLayout, GrowingLayout
+from recollect.terminal.block_pieces import FOLDED_CALL, Piece, estimate_weights
 from recollect.terminal.block_rendering import render_piece
+from recollect.terminal.found_passage import count_words
 from recollect.terminal.height_index import HeightIndex
-from recollect.terminal.markdown_pieces import MarkdownSplitter
 from recollect.terminal.styled_lines import Look
-from recollect.terminal.transcript_blocks import BlockList, GrowingText
+from recollect.terminal.transcript_blocks import BlockList
 
 KEPT_LAYOUTS, KEPT_PIECES = 300, 250
+LINES_ABOVE = 3  # the words that a search found
 
 
 class LinePlace(NamedTuple):
@@ -45,53 +37,6 @@ class LinePlace(NamedTuple):
 class Row(NamedTuple):
     number: int  # of its block
     strip: Strip
-
-
-class _BlockLayout:
-    """The pieces of a block and their heights, as far as they are known."""
-
-    def __init__(self, block: Block, *, unfolded: bool, width: int, tight: bool = False) -> None:
-        self.block, self.unfolded, self.width, self.tight = block, unfolded, width, tight
-        self.pieces: list[Piece] = []
-        self.heights: list[int] = []
-
-    def read(self) -> None:
-        self._put(0, pieces_of(self.block, unfolded=self.unfolded, tight=self.tight))
-
-    def _put(self, start: int, pieces: list[Piece]) -> None:
-        self.pieces[start:] = pieces
-        self.heights[start:] = (estimate_piece(piece, self.width) for piece in pieces)
-
-    @property
-    def height(self) -> int:
-        return sum(self.heights)
-
-
-class _GrowingLayout(_BlockLayout):
-    """Of the block that is arriving: what is settled of it is not looked at again."""
-
-    def __init__(self, block: Block, *, width: int) -> None:
-        super().__init__(block, unfolded=False, width=width)
-        self._splitter = MarkdownSplitter()
-        self._taken = self._settled = self._lines = 0
-        self._start = ""  # of a call's arguments
-
-    def grow(self, growing: GrowingText) -> None:
-        new = "".join(growing.pieces[self._taken :])
-        self._taken = len(growing.pieces)
-        if self.block.kind == "reply":
-            self._splitter.feed(new)
-            settled = [*markdown_pieces(self._splitter.pieces[self._settled :])]
-            tail = [*markdown_pieces(self._splitter.tail())]
-            start, self._settled = self._settled, len(self._splitter.pieces)
-            more = [*settled, *tail]
-            self._put(start, end_with_gap(more) if more or not start else [])
-        elif self.block.kind == "thought":
-            self._lines += new.count("\n")
-            self._put(0, growing_thought(self._lines + 1))
-        else:
-            self._start += new[: max(0, 2_000 - len(self._start))]
-            self._put(0, growing_call(self.block.name, self._start, growing.size))
 
 
 class TranscriptLayout:
@@ -109,7 +54,7 @@ class TranscriptLayout:
         self._toggled: set[str] = set()  # keys of blocks that are not as `unfolded` says
         self._heights = HeightIndex()
         self._weights: list[tuple[int, int, int]] = []
-        self._layouts: LRUCache[int, _BlockLayout] = LRUCache(KEPT_LAYOUTS)
+        self._layouts: LRUCache[int, BlockLayout] = LRUCache(KEPT_LAYOUTS)
         self._lines: LRUCache[Piece, list[Strip]] = LRUCache(KEPT_PIECES)
         self.replaced(0)
 
@@ -211,7 +156,7 @@ class TranscriptLayout:
 
     # --- pieces ----------------------------------------------------------------------------------
 
-    def _layout(self, number: int) -> _BlockLayout:
+    def _layout(self, number: int) -> BlockLayout:
         position = number - self.transcript.first
         block = self.transcript.blocks[position]
         growing = self.transcript.growing
@@ -224,13 +169,14 @@ class TranscriptLayout:
             and found.block is block
             and (found.unfolded, found.tight) == (unfolded, tight)
         )
-        if found is None or not known or grows != isinstance(found, _GrowingLayout):
+        if found is None or not known or grows != isinstance(found, GrowingLayout):
             width = self.look.room
             found = (
-                _GrowingLayout(block, width=width)
+                GrowingLayout(block, width=width)
                 if grows
-                else _BlockLayout(block, unfolded=unfolded, width=width, tight=tight)
+                else BlockLayout(block, unfolded=unfolded, width=width, tight=tight)
             )
+            self._layouts.discard(number)  # what is set again is ignored
             self._layouts[number] = found
             found.read() if not grows else None
             self._note_height(number, found)
@@ -244,11 +190,11 @@ class TranscriptLayout:
         number = self.transcript.first + len(self.transcript.blocks) - 1
         if self.transcript.blocks[-1].key == growing.key:
             layout = self._layout(number)
-            assert isinstance(layout, _GrowingLayout)
+            assert isinstance(layout, GrowingLayout)
             layout.grow(growing)
             self._note_height(number, layout)
 
-    def _note_height(self, number: int, layout: _BlockLayout) -> None:
+    def _note_height(self, number: int, layout: BlockLayout) -> None:
         position = number - self.transcript.first
         if self._heights[position] != (height := layout.height):
             self._heights[position] = height
@@ -338,6 +284,19 @@ class TranscriptLayout:
             self.following, self.place = False, LinePlace(number)
         elif (below := top + lines - self.top - height) > 0:
             self.move(below)
+
+    def show_words(self, number: int, words: tuple[str, ...]) -> None:
+        """Begin with the line of a block that has most of these words, or with its beginning."""
+        self.following, self.place = False, LinePlace(number)
+        pieces = self._layout(number).pieces
+        counts = [count_words(piece.text, words) for piece in pieces]
+        if not any(counts):
+            return
+        piece = counts.index(max(counts))
+        found = [count_words(strip.text, words) for strip in self._piece_lines(number, piece)]
+        if any(found):
+            self.place = LinePlace(number, piece, found.index(max(found)))
+            self.move(-LINES_ABOVE)
 
     def texts(self, start: int, end: int) -> Iterator[str]:
         """The text of lines, both ends included."""

@@ -12,6 +12,7 @@ from recollect.entries import Entry
 from recollect.runtime.garbage_collection import keep_loaded
 from recollect.session import Session
 from recollect.store.contract import Store
+from recollect.terminal.found_passage import FoundPassage
 from recollect.terminal.transcript_blocks import BlockList
 
 FIRST_PAGE, STEP = 200, 100  # entries
@@ -27,7 +28,10 @@ class TranscriptLoader:
         self._head = session.view().head
         self._start: int | None = None  # number of the first entry that is loaded
         self._characters = 0
+        self._loaded: dict[str, int] = {}  # entries of the path, with their numbers
+        self._news = asyncio.Condition()  # more is loaded
         self._wanted = asyncio.Event()  # the user is at the top
+        self._sought = ""  # the entry that everything is loaded up to
 
     def load_more(self) -> None:
         """The beginning of what is loaded is in sight."""
@@ -41,12 +45,30 @@ class TranscriptLoader:
             self._start = await self._count()
             await self._read_page(FIRST_PAGE)
         while self._start:
-            if self._characters > MAX_EAGER:
+            if self._characters > MAX_EAGER and not self._sought:
                 self._wanted.clear()
                 await self._wanted.wait()
             await self._read_page(STEP)
             await asyncio.sleep(PAUSE)  # what the user types comes first
         keep_loaded()
+
+    async def find(self, passage: FoundPassage) -> int | None:
+        """The number of the block that shows an entry, or of the nearest one before it, as soon as
+        that is loaded; None if the entry is on another branch."""
+        entry = passage.entry
+        view = self._session.view()
+        is_new = view.log.position(entry, view.n) is not None  # it may have come since
+        if not is_new or self._transcript.find(entry) is None:
+            self._sought = entry
+            self._wanted.set()
+            async with self._news:
+                await self._news.wait_for(lambda: entry in self._loaded or self._is_whole)
+            self._sought = ""
+        if not is_new and entry not in self._loaded:
+            return None
+        before = await self._store.path(self._session.id, at=entry, last=STEP, damaged="mark")
+        blocks = (self._transcript.find(one.id, passage.calls) for one in reversed(before))
+        return next((number for number in blocks if number is not None), self._transcript.first)
 
     async def reload(self) -> None:
         """The path is another one: show what changed, and leave the rest where it is."""
@@ -58,6 +80,9 @@ class TranscriptLoader:
             entries = await self._page(start, FIRST_PAGE)
         if not self._transcript.reload(entries, newer) or self._start is None:
             self._start = start
+        kept = range(self._start, start)
+        self._loaded = {id_: n for id_, n in self._loaded.items() if n in kept}
+        await self._note(start, entries)
         await self.open()
 
     async def _read_page(self, size: int) -> None:
@@ -68,6 +93,17 @@ class TranscriptLoader:
         self._start = start
         blocks = self._transcript.blocks[:count]
         self._characters += sum(len(block.text) + len(block.output) for block in blocks)
+        await self._note(start, page)
+
+    async def _note(self, start: int, page: tuple[Entry, ...]) -> None:
+        self._loaded.update((entry.id, start + n) for n, entry in enumerate(page))
+        async with self._news:
+            self._news.notify_all()
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether there is nothing more to load."""
+        return self._start == 0 or self._head is None
 
     async def _page(self, start: int, size: int) -> tuple[Entry, ...]:
         return await self._store.page(self._session.id, start=start, limit=size, at=self._head)

@@ -72,6 +72,8 @@ class TranscriptView(ScrollView, can_focus=True):
     # --- what changed ----------------------------------------------------------------------------
 
     def blocks_replaced(self, start: int) -> None:
+        if not self.transcript.blocks:
+            self._chosen = None  # another session
         self.shown.replaced(start)
         self._note_below(start)
 
@@ -217,7 +219,9 @@ class TranscriptView(ScrollView, can_focus=True):
         lines, height = round(new) - self.shown.top, self.scrollable_content_region.height
         if not lines:
             return
-        if abs(lines) <= _NEAR * max(1, height):
+        if self.shown.following and new >= self.max_scroll_y:
+            pass  # not the user: a view that became higher scrolls back to its end
+        elif abs(lines) <= _NEAR * max(1, height):
             self.shown.move(lines)
         elif new >= self.max_scroll_y:
             self.shown.following = True
@@ -241,9 +245,19 @@ class TranscriptView(ScrollView, can_focus=True):
         blocks = self.transcript.blocks
         return blocks[position] if 0 <= position < len(blocks) else None
 
+    def show_words(self, number: int, words: tuple[str, ...]) -> None:
+        """Mark a block, and show where it has these words."""
+        self._chosen = number
+        if (block := self.chosen) is not None:
+            if block.foldable and not self.shown.is_unfolded(block):
+                self.shown.toggle(block.key)
+            self.shown.show_words(number, words)
+            self._settle()
+
     def on_focus(self) -> None:
-        rows = self.shown.rows
-        self._chosen = rows[-1].number if rows else None
+        if self.chosen is None:
+            rows = self.shown.rows
+            self._chosen = rows[-1].number if rows else None
         self._paint_rows()
 
     def on_blur(self) -> None:

@@ -7,9 +7,12 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
 
+from recollect.agent.hooks import CommandHook, HookOutcome, Hooks
+from recollect.display.dates import format_age
 from recollect.display.display_text import one_line, sanitize
 from recollect.display.trust_report import TrustReview, approve_review, review_trust
 from recollect.errors import BadInput, BadSettings
+from recollect.runtime.coding_agent import is_hook_of
 from recollect.settings import HookCommand
 from recollect.terminal.session_runner import SessionRunner
 from recollect.workspace.effective_settings import read_untrusted
@@ -70,15 +73,16 @@ async def show_hooks(runner: SessionRunner, arguments: str) -> str:
     if not waiting and not found.project_hooks:
         with suppress(BadSettings):  # such a file has no hooks that could run
             waiting = (await asyncio.to_thread(read_untrusted, found.root)).unapproved_hooks
+    hooks = runner.active.workspace.hooks if runner.active is not None else Hooks()
     groups = (
         ("yours", found.settings.hooks),
         ("of this project, approved", found.project_hooks),
-        ("of this project, not approved, so they do not run", waiting),
     )
-    lines = [line for title, hooks in groups for line in _hook_lines(title, hooks)]
+    lines = [line for title, some in groups for line in _hook_lines(title, some, hooks)]
+    lines += _hook_lines("of this project, not approved, so they do not run", waiting, None)
     if not lines:
         return "no hooks; docs/hooks.md says how to add one"
-    fired = runner.active.workspace.hooks.activity.events if runner.active is not None else ()
+    fired = hooks.activity.events
     names = [type(event).__name__ for event in fired]
     if names:
         counts = (f"{name} {names.count(name)}" for name in dict.fromkeys(names))
@@ -88,8 +92,42 @@ async def show_hooks(runner: SessionRunner, arguments: str) -> str:
     return "\n".join(lines)
 
 
-def _hook_lines(title: str, hooks: tuple[HookCommand, ...]) -> Iterator[str]:
-    if hooks:
+def _hook_lines(
+    title: str, commands: tuple[HookCommand, ...], hooks: Hooks | None
+) -> Iterator[str]:
+    """Each command, and what came of it, unless it is one that does not run."""
+    if commands:
         yield f"{title}:"
-    for hook in hooks:
-        yield f"  {one_line(hook.event)}: {one_line(hook.command)[:_WHOLE]}"
+    for command in commands:
+        yield f"  {one_line(command.event)}: {one_line(command.command)[:_WHOLE]}"
+        if hooks is not None:
+            yield from (f"    {line}" for line in _outcome_lines(_find_outcome(command, hooks)))
+
+
+def _find_outcome(command: HookCommand, hooks: Hooks) -> HookOutcome | None:
+    """Of those that are configured alike, the newest."""
+    found = [
+        outcome
+        for hook, outcome in hooks.outcomes
+        if isinstance(hook, CommandHook) and is_hook_of(hook, command)
+    ]
+    return max(found, key=lambda outcome: outcome.time, default=None)
+
+
+def _outcome_lines(outcome: HookOutcome | None) -> Iterator[str]:
+    if outcome is None:
+        yield "has not run since this session was opened"
+        return
+    decision = outcome.decision
+    result = "ok"
+    if not decision.allowed:
+        result = "refused"
+    elif decision.warnings:
+        result = "failed"
+    elif decision.ask:
+        result = "asked you"
+    when = format_age(outcome.time)
+    yield f"last: {result} at {outcome.event}, {when}, in {outcome.seconds:.2f} s"
+    for text in (decision.reason, *decision.warnings):
+        if text:
+            yield f"  {one_line(text)[:_WHOLE]}"

@@ -11,6 +11,7 @@ import asyncio
 
 from recollect.runtime.runtime import Runtime
 from recollect.settings import data_directory
+from recollect.terminal.model_commands import check_prompt
 from recollect.terminal.session_runner import SessionRunner
 from recollect.terminal.slash_commands import (
     SlashCommand,
@@ -19,6 +20,7 @@ from recollect.terminal.slash_commands import (
     find_command,
 )
 from recollect.workspace.effective_settings import PROJECT_FOLDER
+from recollect.workspace.sent_files import Attachable
 from recollect.workspace.trusted_folders import is_trusted
 from recollect.workspace.user_commands import UserCommands, expand_command, read_user_commands
 
@@ -43,7 +45,9 @@ def command_rows(found: UserCommands) -> tuple[SlashCommand, ...]:
     )
 
 
-async def send_user_command(runner: SessionRunner, name: str, arguments: str) -> bool:
+async def send_user_command(
+    runner: SessionRunner, name: str, arguments: str, attachments: tuple[Attachable, ...] = ()
+) -> bool:
     """Send the text of a command of the user's; False if the program has this command. An unknown
     name raises, and suggests the nearest of all."""
     if find_builtin(name) is not None:
@@ -53,5 +57,8 @@ async def send_user_command(runner: SessionRunner, name: str, arguments: str) ->
     if command is None:
         find_command(name, [one.name for one in found.commands])
         return False
-    runner.send(expand_command(command, arguments), model=command.model)
+    text = expand_command(command, arguments)
+    if attachments:
+        await check_prompt(runner, text, attachments, command.model)
+    runner.send(text, attachments, model=command.model)
     return True

@@ -7,6 +7,7 @@ import msgspec
 from recollect.errors import RecollectError
 from recollect.runtime.prompt_run import SessionOrigin
 from recollect.session import Session
+from recollect.terminal.found_passage import FoundPassage
 
 
 class WantedSession(msgspec.Struct, frozen=True):
@@ -14,6 +15,7 @@ class WantedSession(msgspec.Struct, frozen=True):
 
     given: str | None = None
     fork: bool = False
+    passage: FoundPassage | None = None  # what to show of it
 
 
 class FoundSession(msgspec.Struct, frozen=True):

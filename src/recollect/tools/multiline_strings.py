@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import re
 
+# Of a string, without its quotes. In Python 3.11.2 a possessive group with a choice in it is wrong.
+_DOUBLE, _SINGLE = r'[^"\\]*+(?:\\.[^"\\]*+)*+', r"[^'\\]*+(?:\\.[^'\\]*+)*+"
+_ONE_LINE = r"\"[^\"\\\n]*+(?:\\.[^\"\\\n]*+)*+\"?|'[^'\\\n]*+(?:\\.[^'\\\n]*+)*+'?"
 _PYTHON = re.compile(
     r"#[^\n]*+"
-    r'|(?P<long>"""(?:[^"\\]|\\.|"(?!""))*+(?P<closed>"""|\Z)'
-    r"|'''(?:[^'\\]|\\.|'(?!''))*+(?P<also_closed>'''|\Z))"
-    r"|\"(?:[^\"\\\n]|\\.)*+\"?|'(?:[^'\\\n]|\\.)*+'?",
+    rf'|(?P<long>"""{_DOUBLE}(?:"(?!""){_DOUBLE})*(?P<closed>"""|\Z)'
+    rf"|'''{_SINGLE}(?:'(?!''){_SINGLE})*(?P<also_closed>'''|\Z))"
+    rf"|{_ONE_LINE}",
     re.DOTALL,
 )
 _BACKTICKS = re.compile(
     r"`{3,}+"  # a fence of Markdown that a model put around the whole file
-    r"|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)"
-    r"|(?P<long>`(?:[^`\\]|\\.)*+(?P<closed>`|\Z))(?P<also_closed>)"
-    r"|\"(?:[^\"\\\n]|\\.)*+\"?|'(?:[^'\\\n]|\\.)*+'?",
+    r"|//[^\n]*+|/\*.*?(?:\*/|\Z)"
+    r"|(?P<long>`[^`\\]*+(?:\\.[^`\\]*+)*+(?P<closed>`|\Z))(?P<also_closed>)"
+    rf"|{_ONE_LINE}",
     re.DOTALL,
 )
 _SUFFIXES = {

@@ -6,9 +6,7 @@ documentation follow from the table. Reading a file needs no store.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -17,6 +15,7 @@ from recollect.errors import BadInput, UnknownFormat
 from recollect.transcripts import history_server
 from recollect.transcripts.claude_code import session_reader as claude_code
 from recollect.transcripts.claude_code.subagent_files import collect_subagents
+from recollect.transcripts.collection_pause import pause_collection
 from recollect.transcripts.gemini_cli import session_file as gemini_cli
 from recollect.transcripts.gemini_cli.message_records import NAME as GEMINI
 from recollect.transcripts.gemini_cli.project_folder import with_project_folder
@@ -97,24 +96,11 @@ def read_file(file: SourceFile, name: str) -> Transcript:
 
 def read_bundle(path: Path) -> TranscriptBundle:
     """The session in a file, with the subagents' sessions in files beside it."""
-    with _without_collection():
+    with pause_collection():
         source = SourceFile(path)
         row, transcript = _read(source, path.name)
         file = TranscriptFile(transcript, path.name, source)
         return row.collect(file, path, read_file) if row.collect else TranscriptBundle(file)
-
-
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Records hold no cycles: looking for some among millions of objects takes a fifth of the
-    time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _read(file: SourceFile, name: str) -> tuple[TranscriptFormat, Transcript]:

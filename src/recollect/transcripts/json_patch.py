@@ -12,7 +12,6 @@ skips steps that do not fit, because patches come out of files.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 JsonPath: TypeAlias = list[str | int]
@@ -34,34 +33,33 @@ def json_equal(a: Any, b: Any) -> bool:
 
 
 def make_patch(a: Any, b: Any) -> list[Any]:
-    return list(_steps(a, b, []))
+    steps: list[Any] = []
+    _add_steps(steps, a, b, [])
+    return steps
 
 
-def _steps(a: Any, b: Any, path: JsonPath) -> Iterator[list[Any]]:
+def _add_steps(steps: list[Any], a: Any, b: Any, path: JsonPath) -> None:
     if isinstance(a, dict) and isinstance(b, dict):
         if not a.keys() <= b.keys():
-            yield from ([[*path, key]] for key in a if key not in b)
+            steps += ([[*path, key]] for key in a if key not in b)
         for key, item in b.items():
             if key not in a:
-                yield [[*path, key], item]
-            elif not _is_same(old := a[key], item):
-                yield from _steps(old, item, [*path, key])
+                steps.append([[*path, key], item])
+                continue
+            old, kind = a[key], type(item)
+            if kind is not type(old) or kind not in _COMPARABLE or old != item:
+                _add_steps(steps, old, item, [*path, key])
     elif isinstance(a, list) and isinstance(b, list):
-        yield from _list_steps(a, b, path)
+        _add_list_steps(steps, a, b, path)
     elif not json_equal(a, b):
-        yield [path, b]
+        steps.append([path, b])
 
 
-def _is_same(a: Any, b: Any) -> bool:
-    """Whether two values are one, as most are: much quicker than finding no steps."""
-    return a is b or (type(a) is type(b) and type(a) in _COMPARABLE and bool(a == b))
-
-
-def _list_steps(a: list[Any], b: list[Any], path: JsonPath) -> Iterator[list[Any]]:
+def _add_list_steps(steps: list[Any], a: list[Any], b: list[Any], path: JsonPath) -> None:
     if len(a) == len(b):
         for position, (old, new) in enumerate(zip(a, b, strict=True)):
-            if not _is_same(old, new):
-                yield from _steps(old, new, [*path, position])
+            if old is not new:
+                _add_steps(steps, old, new, [*path, position])
         return
     shorter = min(len(a), len(b))
     start = 0
@@ -70,7 +68,7 @@ def _list_steps(a: list[Any], b: list[Any], path: JsonPath) -> Iterator[list[Any
     end = 0
     while end < shorter - start and json_equal(a[-1 - end], b[-1 - end]):
         end += 1
-    yield [path, start, len(a) - end - start, b[start : len(b) - end]]
+    steps.append([path, start, len(a) - end - start, b[start : len(b) - end]])
 
 
 def apply_patch(value: Any, patch: object) -> Any:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import msgspec
 
 from recollect.codecs.foreign_json import read_count
+from recollect.entries import json_text
 
 Json: TypeAlias = dict[str, Any]
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
+_encode_in_order = msgspec.json.Encoder().encode
 _NOT_FLAT = frozenset({dict, list, float})
 _CANONICAL = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
 
@@ -66,19 +69,27 @@ def decode_base64(value: object) -> bytes | None:
 
 def canonical_json(value: Json) -> str:
     """The same text for the same value; ids are derived from it, so it must never change."""
-    if _has_floats(value):  # 1e16 is 1e+16 in Python
-        return _CANONICAL(value)
+    return _write(value, _encode_sorted, _CANONICAL)
+
+
+def quick_json_text(value: Any) -> str:
+    """What `json_text` gives for a value that came from JSON, in a third of the time."""
+    return _write(value, _encode_in_order, json_text)
+
+
+def _write(value: Any, quick: Callable[[Any], bytes], exact: Callable[[Any], str]) -> str:
     try:
-        return _encode_sorted(value).decode()
+        has_floats = type(value) in _NOT_FLAT and _has_floats(value)
+        # 1e16 is 1e+16 in Python
+        return exact(value) if has_floats else quick(value).decode()
     except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError):
-        return _CANONICAL(value)  # lone surrogates
+        return exact(value)  # lone surrogates
 
 
-def _has_floats(value: Json) -> bool:
-    found: list[Any] = [value]
-    for each in found:
-        if type(each) is float:
+def _has_floats(value: Any) -> bool:
+    if type(value) is float:
+        return True
+    for item in value.values() if type(value) is dict else value:
+        if type(item) in _NOT_FLAT and _has_floats(item):
             return True
-        inner = each.values() if type(each) is dict else each
-        found += [item for item in inner if type(item) in _NOT_FLAT]
     return False

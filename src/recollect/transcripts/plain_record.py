@@ -56,14 +56,17 @@ def read_plain_record(
     parsed = complete(format_.read(record, at.key))
     for body, time in _without_answered(parsed, answered) if answered else parsed:
         joined = with_tag(format_.name, body, {"joined": True}) if entries else body
-        entries.append(Entry(at.next_id, at.parent, at.time if time is None else time, joined))
         at = at.after(entries[-1:])
-    head, *others = entries
-    patch = make_patch(format_.write(entries, record_id or at.key), record)
-    tag = get_tag(format_.name, head.body) | {"patch": patch}
-    tag |= {} if record_id is None else {"was": record_id}
-    tag |= {"run": len(entries)} if others else {}
-    return [msgspec.structs.replace(head, body=with_tag(format_.name, head.body, tag)), *others]
+        entries.append(Entry(at.next_id, at.parent, at.time if time is None else time, joined))
+    head = entries[0]
+    tag = get_tag(format_.name, head.body)
+    tag["patch"] = make_patch(format_.write(entries, record_id or at.key), record)
+    if record_id is not None:
+        tag["was"] = record_id
+    if len(entries) > 1:
+        tag["run"] = len(entries)
+    entries[0] = Entry(head.id, head.parent, head.time, with_tag(format_.name, head.body, tag))
+    return entries
 
 
 def _without_answered(parsed: list[ParsedBody], answered: Collection[str]) -> list[ParsedBody]:

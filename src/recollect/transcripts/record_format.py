@@ -26,7 +26,8 @@ from recollect.entries import (
     entry_to_json,
     json_text,
 )
-from recollect.transcripts.json_values import Json, object_or_empty, too_deep
+from recollect.transcripts.json_values import Json, object_or_empty, quick_json_text, too_deep
+from recollect.transcripts.tolerant_json import parse_plain_line
 from recollect.transcripts.transcript import Transcript
 
 MARK_FIELD = "recollect"
@@ -88,7 +89,7 @@ def with_tag(format_: str, body: Body, tag: Json) -> Body:
     if isinstance(body, UnknownBody):
         return UnknownBody(data=json_text(json.loads(body.data) | {format_: tag}))
     extra = json.loads(body.extra) if body.extra else {}
-    return msgspec.structs.replace(body, extra=json_text(extra | {format_: tag}))
+    return msgspec.structs.replace(body, extra=quick_json_text(extra | {format_: tag}))
 
 
 def original_id(format_: str, body: Body) -> str | None:
@@ -259,11 +260,13 @@ def results_by_call(run: Sequence[Entry]) -> dict[str, tuple[ToolResult, int]]:
 
 def arguments_object(arguments: str) -> Json:
     """A call's arguments; an empty object if they are no JSON object that a file can hold."""
-    try:
-        value = json.loads(arguments)
-        json_text(value)
-    except (ValueError, RecursionError):
-        return {}
+    value: Any = parse_plain_line(arguments.encode("utf-8", "surrogatepass"))
+    if value is None:
+        try:
+            value = json.loads(arguments)
+            json_text(value)
+        except (ValueError, RecursionError):
+            return {}
     return value if isinstance(value, dict) and not too_deep(value, _ARGUMENTS_DEPTH) else {}
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from recollect.entries import Entry
 from recollect.store.contract import SessionInfo, Store
+from recollect.transcripts.collection_pause import pause_collection
 from recollect.transcripts.import_plan import describe_session
 from recollect.transcripts.transcript import EntryRun, Transcript
 
@@ -43,11 +44,12 @@ class RunWriter:
 
 def _take_batch(run: Iterator[tuple[Entry, int]]) -> list[Entry]:
     batch, taken = list[Entry](), 0
-    for entry, size in run:
-        batch.append(entry)
-        taken += size
-        if len(batch) == _BATCH_ENTRIES or taken >= _BATCH_BYTES:
-            break
+    with pause_collection():
+        for entry, size in run:
+            batch.append(entry)
+            taken += size
+            if len(batch) == _BATCH_ENTRIES or taken >= _BATCH_BYTES:
+                break
     return batch
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_START = datetime(1970, 1, 1)  # noqa: DTZ001 - in UTC: arithmetic without a zone is twice as fast
+_EPOCH = _START.replace(tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _FIRST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
 _LAST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
@@ -28,14 +29,18 @@ def parse_time(value: object) -> int | None:
 
 def to_datetime(time: int) -> datetime:
     """In UTC; a time that Python cannot hold becomes the nearest one that it can."""
-    return _EPOCH + min(max(time, _FIRST), _LAST) * _MILLISECOND
+    return _to_zoneless(time).replace(tzinfo=UTC)
+
+
+def _to_zoneless(time: int) -> datetime:
+    return _START + min(max(time, _FIRST), _LAST) * _MILLISECOND
 
 
 def format_zulu(time: int) -> str:
     """2026-02-11T20:36:45.693Z"""
-    return to_datetime(time).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return _to_zoneless(time).isoformat(timespec="milliseconds") + "Z"
 
 
 def format_zoneless(time: int) -> str:
     """2026-02-11T20:36:45, with a fraction when there is one."""
-    return to_datetime(time).replace(tzinfo=None).isoformat()
+    return _to_zoneless(time).isoformat()

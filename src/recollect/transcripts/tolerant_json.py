@@ -26,6 +26,7 @@ from recollect.transcripts.transcript import ImportProblem
 DEPTH_LIMIT = 90  # of a record: the store takes 100 levels, and an exact copy needs some of them
 DIGITS_LIMIT = 4_000  # Python itself refuses longer numbers
 PROBLEM_LIMIT = 1_000  # listed; more are only counted
+_NO_MARKS = bytes(set(range(256)).difference(b'"{['))
 _BLANK = " \t\r\n\0\ufeff,"
 _NOT_BLANK = re.compile(f"[^{_BLANK}]")
 MESSAGES_FIELD = re.compile(r'"messages"\s*:\s*\[')
@@ -307,13 +308,14 @@ def parse_plain_line(line: bytes) -> Json | None:
     value = parse_again(line)
     if value is None:
         return None
-    written = _encode(value)
+    written, marks = _encode(value), line.translate(None, _NO_MARKS)  # counting is slower
+    quotes = marks.count(b'"')
     if line != written:  # it has blanks or escapes; as many quotes, unless a key was lost
         is_quoted_plainly = b"\\" not in line or b"\\u0022" not in line
-        if not is_quoted_plainly or line.count(b'"') != written.count(b'"'):
+        if not is_quoted_plainly or quotes != written.count(b'"'):
             return None
-    brackets = line.count(b"{") + line.count(b"[")
-    return None if brackets > DEPTH_LIMIT and too_deep(value, DEPTH_LIMIT) else value
+    is_deep = len(marks) - quotes > DEPTH_LIMIT and too_deep(value, DEPTH_LIMIT)
+    return None if is_deep else value
 
 
 def parse_again(line: bytes) -> Json | None:

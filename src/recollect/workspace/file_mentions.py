@@ -30,6 +30,7 @@ from recollect.workspace.safe_files import (
     resolve_inside,
     resolve_named,
 )
+from recollect.workspace.sent_files import Attachable, SentFile
 from recollect.workspace.untrusted_text import (
     find_mentions,
     one_line,
@@ -75,7 +76,7 @@ async def prompt_parts(
     return await asyncio.to_thread(_read_mentions, prompt, tuple(roots), warn)
 
 
-async def attachment_parts(files: Sequence[Path]) -> tuple[Part, ...]:
+async def attachment_parts(files: Sequence[Attachable]) -> tuple[Part, ...]:
     """Files that the user attaches, wherever they are; `BadInput` if one cannot be read."""
     return await asyncio.to_thread(_read_attachments, tuple(files)) if files else ()
 
@@ -98,11 +99,11 @@ def _read_uploads(files: tuple[tuple[str, bytes], ...]) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-def _read_attachments(files: tuple[Path, ...]) -> tuple[Part, ...]:
+def _read_attachments(files: tuple[Attachable, ...]) -> tuple[Part, ...]:
     parts: list[Part] = []
     room = RemainingRoom()
     for file in files:
-        read = _read_attachment(file, room)
+        read = file.parts if isinstance(file, SentFile) else _read_attachment(file, room)
         if isinstance(read, ReadRefused):
             remedy = _REMEDIES[read.kind]
             raise BadInput(f"cannot attach {one_line(str(file))}: {read.why}; {remedy}")

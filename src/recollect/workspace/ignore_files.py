@@ -18,7 +18,7 @@ import msgspec
 MAX_RULES = 20_000  # of one ignore file
 MAX_PATTERN = 4_096  # characters: no path is longer
 # A star, an escaped letter, a bracket (its first letter may be `]`), or any other letter.
-_TOKEN = re.compile(r"(\*)|\\(.)|\[([!^]?+)(\]?+(?:\\.|[^\\\]])*+)\]|(.)", re.DOTALL)
+_TOKEN = re.compile(r"(\*)|\\(.)|\[([!^]?+)(\]?+[^\\\]]*+(?:\\.[^\\\]]*+)*+)\]|(.)", re.DOTALL)
 _MEMBER = re.compile(r"\\?+(.)(?:-\\?+(.))?", re.DOTALL)  # of a bracket: a letter or a range
 _WILDCARD = re.compile(r"[*?\[\\]")
 _TAIL = re.compile(r"[*?\]]")

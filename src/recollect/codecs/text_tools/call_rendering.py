@@ -34,12 +34,13 @@ from recollect.entries import (
 )
 
 GAP = "\n\n"
+_STRING = r"\"[^\"\\\n]*+(?:\\.[^\"\\\n]*+)*+\""
 _CALL = re.compile(
-    r"(?:\A|(?<=\n\n))```json\n\{\"tool_call\": \{\"name\": (\"(?:[^\"\\\n]|\\.)*+\"), "
-    r"\"arguments\": ([^\n]*+(?:\n(?!```)[^\n]*+)*+)(?<=\}\})\n```(?=\n\n|\Z)"
+    rf"(?:\A|(?<=\n\n))```json\n\{{\"tool_call\": \{{\"name\": ({_STRING}), "
+    r"\"arguments\": ([^\n]*+(?:\n(?!```)[^\n]*+)*)(?<=\}\})\n```(?=\n\n|\Z)"
 )
 _RESULT = re.compile(
-    r"\[(result of|error from) (\"(?:[^\"\\\n]|\\.)*+\"), call (\"(?:[^\"\\\n]|\\.)*+\")"
+    rf"\[(result of|error from) ({_STRING}), call ({_STRING})"
     r"(?:: ([0-9]{1,6}) parts)?\](?:\n|\Z)"
 )
 

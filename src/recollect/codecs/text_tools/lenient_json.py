@@ -27,9 +27,9 @@ MAX_NUMBER = 100  # characters
 _BITS = range(-(2**63), 2**64)  # whole numbers that every reader takes
 _SHOWN_KEYS = 6  # of the path to a defect
 _SPACES = re.compile(r"[ \t\r\n]*+")
-_BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[{\[]|[}\]]', re.DOTALL)
-_DOUBLE = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
-_SINGLE = re.compile(r"'(?:[^'\\]++|\\.)*+'", re.DOTALL)
+_BRACKET = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[{\[]|[}\]]', re.DOTALL)
+_DOUBLE = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_SINGLE = re.compile(r"'[^'\\]*+(?:\\.[^'\\]*+)*+'", re.DOTALL)
 _REQUOTED = re.compile(r"\\.|\"", re.DOTALL)
 # a number or a word at the very end of the text may be the beginning of a longer one
 _SCALAR = re.compile(

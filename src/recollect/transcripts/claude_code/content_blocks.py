@@ -16,7 +16,12 @@ from recollect.entries import (
     Unknown,
     json_text,
 )
-from recollect.transcripts.json_values import Json, decode_base64, string_or_empty
+from recollect.transcripts.json_values import (
+    Json,
+    decode_base64,
+    quick_json_text,
+    string_or_empty,
+)
 
 _UNKNOWN_TYPE = "claude-code"  # the type under which an unknown block is stored
 
@@ -37,6 +42,8 @@ def joined_text(content: object) -> str:
 
 def parse_parts(content: object, tool_name: Callable[[str], str]) -> list[Part]:
     """`tool_name`: the tool of a call, which a result does not repeat."""
+    if isinstance(content, str):
+        return [Text(text=content)] if content else []
     return [_parse_part(block, tool_name) for block in content_blocks(content)]
 
 
@@ -45,7 +52,7 @@ def _parse_part(block: Json, tool_name: Callable[[str], str]) -> Part:
     if kind == "thinking" and isinstance(text := block.get("thinking"), str):
         return Thought(text=text, signature=string_or_empty(block.get("signature")))
     if kind == "tool_use" and isinstance(id_ := block.get("id"), str):
-        arguments = json_text(block.get("input", {}))
+        arguments = quick_json_text(block.get("input", {}))
         return ToolCall(id=id_, name=string_or_empty(block.get("name")), arguments=arguments)
     if kind == "tool_result" and isinstance(id_ := block.get("tool_use_id"), str):
         return ToolResult(

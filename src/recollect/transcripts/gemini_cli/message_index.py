@@ -79,23 +79,28 @@ class MessageIndex:
         self._current.clear()
 
     def _add_message(self, number: int, at: int, value: Json, *, by_id: bool = True) -> None:
-        id_ = value.get("id")
+        id_, time = value.get("id"), parse_time(value.get("timestamp"))
+        time = NO_TIME if time is None else time
         known = self._current.get(id_) if by_id and isinstance(id_, str) else None
         if known is None:
             known = len(self)
             self.parents.append(self.last)
-            self.last = known
+            self.records.append(number)
+            self.positions.append(at)
+            self.times.append(time)
+            self.result_times.append(NO_TIME)
             self.have_results.append(False)
-            for numbers in (self.records, self.positions, self.times, self.result_times):
-                numbers.append(0)
+            self.last = known
             if isinstance(id_, str):
                 self._current[id_] = known
-        self.records[known], self.positions[known] = number, at
-        time = parse_time(value.get("timestamp"))
-        self.times[known] = NO_TIME if time is None else time
+        else:
+            self.records[known], self.positions[known], self.times[known] = number, at, time
+            self.have_results[known] = False
+            self._answered.pop(known, None)
         self.is_ours |= MARK_FIELD in value or is_id(id_)
         self._note_content(known, value)
-        self._note_results(known, value)
+        if "toolCalls" in value and value.get("type") == "gemini":
+            self._note_results(known, value["toolCalls"])
 
     def _rewind(self, id_: object) -> None:
         """Take back that message and what came after; everything, if there is no such message."""
@@ -106,8 +111,9 @@ class MessageIndex:
                 break
 
     def _note_content(self, message: int, value: Json) -> None:
-        self._answered.pop(message, None)
         content = value.get("content")
+        if isinstance(content, str):
+            return
         items = content if isinstance(content, list) else [content]
         if not any(isinstance(item, dict) and "functionResponse" in item for item in items):
             return
@@ -116,11 +122,8 @@ class MessageIndex:
         if value.get("type") == "user":
             self._answered[message] = tuple(result.call_id for result in results)
 
-    def _note_results(self, message: int, value: Json) -> None:
-        self.have_results[message] = False
-        if value.get("type") != "gemini" or "toolCalls" not in value:
-            return
-        calls = objects_in(value["toolCalls"])
+    def _note_results(self, message: int, given: object) -> None:
+        calls = objects_in(given)
         ids = {str(call.get("id")) for call in calls}
         self.repeats_calls |= len(ids) < len(calls)
         self.names_calls &= all(

@@ -17,7 +17,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from recollect.codecs.foreign_json import read_count
 from recollect.entries import (
     Content,
     Entry,
@@ -40,6 +39,7 @@ from recollect.transcripts.json_values import (
     decode_base64,
     object_or_empty,
     objects_in,
+    quick_json_text,
     string_or_empty,
 )
 from recollect.transcripts.record_format import (
@@ -59,6 +59,7 @@ FINISHED = ("success", "error", "cancelled")
 # our own strings: msgspec leaves out a default only if it is the very same object
 # beside an empty text, these are what the part says
 _OTHER_KINDS = frozenset({"functionCall", "functionResponse", "inlineData", "fileData"})
+_RANKS = {Thought: 0, ToolCall: 2}  # of parts in their natural order; all others are 1
 _LEVELS = {"info": "info", "warning": "warning", "error": "error"}
 
 
@@ -93,7 +94,7 @@ RECORD_FORMAT = RecordFormat(
 
 
 def _read_model(record: Json, parts: list[Part], time: int | None, key: str) -> list[ParsedBody]:
-    ordered = any(isinstance(part, Thought | ToolCall) for part in parts)
+    ordered = not _RANKS.keys().isdisjoint(map(type, parts))
     thoughts = [] if ordered else [_read_thought(t) for t in objects_in(record.get("thoughts"))]
     in_content = {part.id for part in parts if isinstance(part, ToolCall)}
     others: dict[str, ToolCall] = {}
@@ -125,7 +126,7 @@ def _read_call(value: Json, fallback_id: str, signature: str = "") -> ToolCall:
     return ToolCall(
         id=string_or_empty(value.get("id")) or fallback_id,
         name=string_or_empty(value.get("name")),
-        arguments=json_text(value.get("args", {})),
+        arguments=quick_json_text(value.get("args", {})),
         signature=signature,
     )
 
@@ -145,7 +146,7 @@ def _read_result(value: Json, call: ToolCall) -> ToolResult | None:
 
 
 def _read_usage(value: Json) -> Usage | None:
-    counts: Json = {key: read_count(value[key]) for key in _TOKENS if type(value.get(key)) is int}
+    counts: Json = {key: count for key in _TOKENS if type(count := value.get(key)) is int}
     return believe_usage(Usage(**counts)) if counts else None
 
 
@@ -207,16 +208,18 @@ def _result_content(item: object) -> list[Content]:
 
 def _write_model(message: Message, results: dict[str, tuple[ToolResult, int]]) -> Json:
     parts, usage, in_order = message.parts, message.usage, _in_natural_order(message.parts)
-    plain = [part for part in parts if not isinstance(part, Thought | ToolCall)]
+    plain = [part for part in parts if type(part) not in _RANKS] if in_order else parts
     content = _encode_content(plain) if in_order else [_encode_part(part) for part in parts]
-    optional: Json = {
-        "thoughts": [_write_thought(p) for p in parts if isinstance(p, Thought) and in_order],
-        "tokens": usage and {key: getattr(usage, key) or 0 for key in _TOKENS},
-        "model": message.model,
-        "toolCalls": [_write_call(p, results.get(p.id)) for p in parts if isinstance(p, ToolCall)],
-    }
-    given = {key: value for key, value in optional.items() if value}
-    return {"type": "gemini", "content": content, **given}
+    written: Json = {"type": "gemini", "content": content}
+    if in_order and (thoughts := [_write_thought(p) for p in parts if isinstance(p, Thought)]):
+        written["thoughts"] = thoughts
+    if usage is not None:
+        written["tokens"] = {key: getattr(usage, key) or 0 for key in _TOKENS}
+    if message.model:
+        written["model"] = message.model
+    if calls := [_write_call(p, results.get(p.id)) for p in parts if isinstance(p, ToolCall)]:
+        written["toolCalls"] = calls
+    return written
 
 
 def _write_thought(thought: Thought) -> Json:
@@ -238,9 +241,13 @@ def _write_call(call: ToolCall, answer: tuple[ToolResult, int] | None) -> Json:
 
 def _in_natural_order(parts: Sequence[Part]) -> bool:
     """Thoughts, then content, then calls, with nothing that only `content` has a field for."""
-    ranks = [0 if isinstance(p, Thought) else 2 if isinstance(p, ToolCall) else 1 for p in parts]
-    signed = any(isinstance(p, Thought | ToolCall) and p.signature for p in parts)
-    return ranks == sorted(ranks) and not signed
+    reached = 0
+    for part in parts:
+        rank = _RANKS.get(type(part), 1)
+        if rank < reached or (isinstance(part, Thought | ToolCall) and part.signature):
+            return False
+        reached = rank
+    return True
 
 
 def _encode_content(parts: Sequence[Part]) -> str | list[Json]:
