@@ -34,6 +34,7 @@ SHOWN = "~/limiter"
 ESCAPE, UP = "\x1b", "\x1b[A"
 
 _SEQUENCES = re.compile(r"\x1b(?:\[[0-9;?<>=]*[a-zA-Z~]|[\]P][^\x07\x1b]*(?:\x07|\x1b\\))")
+_RESET_AND_SET = re.compile(r"\x1b\[0m\x1b\[([\d;]+)m")  # two sequences for what one can say
 _BLANKS = re.compile(r" {30,}")
 
 Output = list[tuple[float, bytes]]
@@ -141,6 +142,7 @@ def cast_lines(output: Output, folder: Path) -> list[str]:
         shown += min(moment - before, LONGEST_PAUSE)
         before = moment
         text = _BLANKS.sub(_erase, without_paths(decode.decode(data), folder))
+        text = _RESET_AND_SET.sub("\x1b[0;\\1m", text)
         lines.append(json.dumps([round(shown, 3), "o", text], ensure_ascii=False))
     return lines
 

@@ -51,6 +51,7 @@ OVERRIDES = {"list_commands", "get_command", "format_commands", "format_completi
 # Called by Textual, in src/recollect/terminal.
 TEXTUAL = {"compose", "render", "render_line", "render_lines", "get_selection", "check_action"} | {
     "allow_select",
+    "get_content_height",
     "get_driver_class",
     "run_input_thread",
     "selection_updated",

@@ -21,6 +21,7 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 
+from recollect.session import Session
 from recollect.terminal.start_options import StartOptions
 from recollect.terminal.terminal_app import TerminalApp
 from recollect.testing import ProviderLine, ProviderServer
@@ -63,6 +64,13 @@ class DrivenTerminal(msgspec.Struct):
     app: TerminalApp
     pilot: Pilot[int]
     server: ProviderServer
+
+    @property
+    def session(self) -> Session:
+        """The one that is open, which begins with its first prompt."""
+        session = self.app.runner.session
+        assert session is not None
+        return session
 
     def shown(self) -> str:
         return screen_text(self.pilot)

@@ -8,17 +8,17 @@ for its styles, and with fixed words in the place of what differs from run to ru
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import html
 import re
 import shutil
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from textual.pilot import Pilot
+from textual.strip import Strip
 
 from recollect.cli.demo import PROJECT, SETTINGS
 from recollect.cli.replay_server import MODEL_NAME, ReplayServer, load_recording, serve_recording
@@ -29,9 +29,10 @@ from recollect.terminal.terminal_app import TerminalApp
 from tests.terminal.pilot import TerminalPlace, screen_text, wait_for
 
 TESTS = "python3 -m unittest"
-FOLDER = Path("/tmp/recollect-demo")
+SHOWN = "/home/ada/projects"  # as long as the path of a test's folder
 STILL = 3  # times that a screen looks the same
-COLUMN = 12.2  # the width of a character in a picture
+_SECONDS = "0 s"  # without the count
+COLUMN, LINE = 12.2, 24.4  # the width and height of a character in a picture
 FONT = "ui-monospace, Menlo, Consolas, DejaVu Sans Mono, monospace"
 PROMPTS = tuple(prompt.text for prompt in load_recording().prompts)
 
@@ -71,11 +72,12 @@ class RecordedProgram:
 
     async def settle(self) -> None:
         """Until all that is under way is shown: what is shown stays the same for a while."""
-        same, shown = 0, ""
+        same, shown = 0, list[Strip]()
         while same < STILL:
             await asyncio.sleep(0.02)
             await self.pilot.pause()
-            before, shown = shown, self.app.export_screenshot()
+            screen = self.app.screen
+            before, shown = shown, screen._compositor.render_strips(screen.size)
             same = same + 1 if shown == before else 0
 
     async def resize(self, size: tuple[int, int]) -> None:
@@ -88,25 +90,33 @@ class RecordedProgram:
         return None if session is None else session.view().head
 
     def picture(self) -> str:
-        return clean_picture(self.app.export_screenshot())
+        folder = str(self.app.runner.runtime.folders.cwd.parent)
+        return clean_picture(self.app.export_screenshot(), folder)
 
 
 @contextmanager
-def fixed_place() -> Iterator[TerminalPlace]:
-    """The same folder on every machine: its path is shown, and counts as tokens."""
+def own_place() -> Iterator[TerminalPlace]:
+    """A new folder for one test. Its path is shown and counts as tokens: the names of all these
+    folders are as long, and come to as many tokens, and pictures have `SHOWN` in their place."""
+    folder = _make_folder()
+    place = TerminalPlace(folder / "home", folder / PROJECT)
+    try:
+        place.home.mkdir()
+        place.project.mkdir()
+        yield place
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _make_folder() -> Path:
     if Path("/tmp").resolve() != Path("/tmp"):
         pytest.skip("the pictures show paths in /tmp")
-    with FOLDER.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # two test runs on one machine
-        shutil.rmtree(FOLDER, ignore_errors=True)
-        place = TerminalPlace(FOLDER / "home", FOLDER / PROJECT)
-        try:
-            FOLDER.mkdir(mode=0o700)
-            place.home.mkdir()
-            place.project.mkdir()
-            yield place
-        finally:
-            shutil.rmtree(FOLDER, ignore_errors=True)
+    for number in range(100, 1_000):
+        with suppress(FileExistsError):
+            folder = Path(f"/tmp/recollect-{number}")
+            folder.mkdir(mode=0o700)
+            return folder
+    raise AssertionError("all folders for pictures exist; remove /tmp/recollect-* of killed tests")
 
 
 @contextmanager
@@ -136,9 +146,12 @@ async def open_recording(
             await wait_for(pilot, lambda: not app.is_running, "the end of the program")
 
 
-def clean_picture(svg: str) -> str:
-    """Without comments and addresses of fonts, with one name for its styles, and with fixed times
-    and ids of entries."""
+def clean_picture(svg: str, folder: str) -> str:
+    """Without comments and addresses of fonts, with one name for its styles, and with a fixed
+    folder, fixed times and ids of entries."""
+    svg = svg.replace(folder, SHOWN)
+    for length in range(len(folder), len("/tmp/"), -1):  # where the path is cut
+        svg = svg.replace(f"{folder[:length]}…", f"{SHOWN[:length]}…")
     svg = re.sub(r"<!--.*?-->|@font-face \{.*?\n    \}", "", svg, flags=re.S)
     svg = svg.replace("Fira Code, monospace", FONT)
     svg = re.sub(r"terminal-\d+-", "t-", svg)
@@ -151,37 +164,65 @@ def clean_picture(svg: str) -> str:
     return "\n".join(line.rstrip() for line in svg.splitlines() if line.strip()) + "\n"
 
 
+class Piece(NamedTuple):
+    """Text in one style, without what differs from machine to machine."""
+
+    text: str
+    style: str  # its colour, and whether it is bold
+    background: str
+
+
 class PictureLine(NamedTuple):
     text: str
-    colours: frozenset[str]
+    pieces: tuple[Piece, ...]
 
 
 def picture_lines(svg: str) -> list[PictureLine]:
-    """What a picture shows, line by line from its top, and in which styles.
+    """What a picture shows, line by line from its top, and in which colours.
 
     Counts of tokens are not compared, nor what is drawn to their scale: tests that fail print
-    other lines in other versions of Python, and those are in the context.
+    other lines in other versions of Python, and those are in the context. Nor is how long something
+    took, which is shown only of what took long.
     """
     styles = dict(re.findall(r"\.t-(r\d+) \{ ([^}]*)\}", svg))
-    found: dict[float, list[tuple[float, str, str]]] = {}
+    backgrounds = _backgrounds(svg)
+    found: dict[int, list[tuple[float, Piece]]] = {}
     for style, x, y, text in re.findall(
         r'<text class="t-(\w+)" x="([\d.]+)" y="([\d.]+)"[^>]*>([^<]*)</text>', svg
     ):
-        if text.strip("\n"):
-            found.setdefault(float(y), []).append((float(x), styles.get(style, ""), text))
+        if style in styles and text.strip("\n"):
+            line, left = int(float(y) / LINE), float(x)
+            shown = html.unescape(text).replace("\N{NO-BREAK SPACE}", " ")
+            under = [fill for start, end, fill in backgrounds.get(line, ()) if start <= left < end]
+            piece = Piece(shown, styles[style], under[-1] if under else "")
+            found.setdefault(line, []).append((left, piece))
     lines = (_line(sorted(parts)) for _, parts in sorted(found.items()))
     return [line for line in lines if line.text.strip()]
 
 
-def _line(parts: list[tuple[float, str, str]]) -> PictureLine:
+def _backgrounds(svg: str) -> dict[int, list[tuple[float, float, str]]]:
+    """Of each line: from where to where it has which colour."""
+    found: dict[int, list[tuple[float, float, str]]] = {}
+    for fill, x, y, width in re.findall(
+        r'<rect fill="([^"]+)" x="([\d.]+)" y="([\d.]+)" width="([\d.]+)"', svg
+    ):
+        left = float(x)
+        found.setdefault(int(float(y) / LINE), []).append((left, left + float(width), fill))
+    return found
+
+
+def _line(parts: list[tuple[float, Piece]]) -> PictureLine:
     text = ""
-    for x, _, part in parts:
-        text = text.ljust(round(x / COLUMN)) + html.unescape(part).replace(
-            "\N{NO-BREAK SPACE}", " "
-        )
+    for x, piece in parts:
+        text = text.ljust(round(x / COLUMN)) + piece.text
     lead = len(text) - len(text.lstrip())
-    text = re.sub(r"[▁-▐░▓│]+", " ", re.sub(r"[\d,.]*\d", "0", text))
-    text = re.sub(r"\w*…", "…", " ".join(text.split()))
+    text = _without_counts(text)
     indent = "" if text[:1] == "0" else " " * lead  # counts stand on the right of their column
-    drawn = frozenset(style for _, style, part in parts if re.search(r"\w", html.unescape(part)))
-    return PictureLine((indent + text).rstrip(), drawn)
+    pieces = (piece._replace(text=_without_counts(piece.text)) for _, piece in parts)
+    words = tuple(one for one in pieces if re.search(r"\w", one.text) and one.text != _SECONDS)
+    return PictureLine((indent + text.replace(f" · {_SECONDS}", "")).rstrip(), words)
+
+
+def _without_counts(text: str) -> str:
+    text = re.sub(r"[▁-▐░▓│]+", " ", re.sub(r"[\d,.]*\d", "0", text))
+    return re.sub(r"\w*…", "…", " ".join(text.split()))

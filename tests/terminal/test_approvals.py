@@ -14,7 +14,7 @@ from recollect.runtime.approval_preview import ApprovalPreview
 from recollect.runtime.permission_policy import ApprovalAnswer, ApprovalRequest
 from recollect.session import Session
 from recollect.terminal.approval_panel import ApprovalPanel
-from recollect.terminal.approval_text import approval_text
+from recollect.terminal.approval_text import approval_lines
 from recollect.terminal.session_approvals import SessionApprovals
 from recollect.testing import ProviderLine, call, says
 from recollect.workspace.effective_settings import resolve_settings
@@ -89,6 +89,22 @@ def test_a_change_is_shown_as_a_diff_of_the_real_file_without_secrets(
             await driven.wait(lambda: "2 = " in file.read_text())
             await driven.wait_idle()  # the second call would fail, and was not asked about
             assert "not found" in results(driven) or "is not" in results(driven)
+
+    asyncio.run(use())
+
+
+def test_a_change_that_the_tool_would_refuse_is_said_to_fail(terminal: TerminalPlace) -> None:
+    terminal.write("a.py", "one\ntwo\n")
+    lazy = call(
+        "replace", file_path="a.py", old_string="two", new_string="2\n# ... existing code ..."
+    )
+
+    async def use() -> None:
+        async with terminal.open([says("edit", lazy), "as you wish"], size=(100, 40)) as driven:
+            await ask(driven, "change it")
+            await driven.wait_shown("it would fail: line 2 of new_string stands for text")
+            await driven.press("n")
+            await driven.wait_idle()
 
     asyncio.run(use())
 
@@ -183,7 +199,7 @@ def test_nothing_that_is_asked_about_can_reach_the_terminal(text: str) -> None:
         text, text, command=text, normal_form=text, folder=text, sandbox=text, diff=f"+{text}",
         failure=text, arguments=((text, text * 20_000),), rules=(text,),
     )  # fmt: skip
-    plain = approval_text(shown).plain
+    plain = "\n".join(line.text for line in approval_lines(shown))
     assert not set(plain) & {"\x1b", "\x07", "\x9b", "\r", "\u202e"}
     assert len(plain) < 60_000
 

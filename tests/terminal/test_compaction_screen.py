@@ -42,9 +42,7 @@ async def proposed(driven: DrivenTerminal) -> CompactionScreen:
 
 
 def entries(driven: DrivenTerminal) -> tuple[Entry, ...]:
-    session = driven.app.runner.session
-    assert session is not None
-    return session.view().entries
+    return driven.session.view().entries
 
 
 def compactions(driven: DrivenTerminal) -> list[Compaction]:

@@ -35,9 +35,7 @@ async def open_context(driven: DrivenTerminal) -> ContextScreen:
 
 
 def tokens(driven: DrivenTerminal) -> int:
-    session = driven.app.runner.session
-    assert session is not None
-    return session.view().tokens
+    return driven.session.view().tokens
 
 
 async def go_to(driven: DrivenTerminal, entry: str) -> None:

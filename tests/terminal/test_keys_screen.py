@@ -11,6 +11,7 @@ from textual.binding import Binding
 from recollect.runtime.permission_policy import ApprovalRequest
 from recollect.terminal.keys_screen import KeysScreen, key_sections, keys_text
 from recollect.terminal.notifications import notice_sequence, title_sequence
+from recollect.terminal.palette import Palette
 from recollect.terminal.prompt_input import PromptInput
 from recollect.terminal.slash_commands import COMMANDS
 from recollect.terminal.terminal_app import TerminalApp
@@ -20,8 +21,8 @@ from tests.terminal.pilot import TerminalPlace
 
 
 def test_every_key_and_every_command_is_on_the_screen_of_keys() -> None:
-    text = keys_text(key_sections(TerminalApp), 76).plain
-    for name in ("Ctrl+R", "Ctrl+G", "Shift+Tab", "Esc", "Ctrl+O", "F1", "Ctrl+D", "F2"):
+    text = keys_text(key_sections(TerminalApp), 76, Palette()).plain
+    for name in ("Ctrl-R", "Ctrl-G", "Shift-Tab", "Esc", "Ctrl-O", "F1", "Ctrl-D", "F2"):
         assert name in text
     for command in COMMANDS:
         assert f"/{command.name}" in text

@@ -19,8 +19,8 @@ from tests.terminal.pilot import TerminalPlace, wait_for
 from tests.terminal.recorded_program import (
     PROMPTS,
     RecordedProgram,
-    fixed_place,
     open_recording,
+    own_place,
     picture_lines,
 )
 
@@ -31,8 +31,9 @@ SMALL, USUAL = (80, 24), (100, 30)
 
 @pytest.fixture
 def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[TerminalPlace]:
-    with fixed_place() as found:
+    with own_place() as found:
         monkeypatch.setenv("RECOLLECT_HOME", str(found.home))
+        monkeypatch.setenv("HOME", str(found.home))
         monkeypatch.chdir(found.project)
         yield found
 
@@ -58,10 +59,19 @@ async def compare_sizes(program: RecordedProgram, name: str) -> None:
     await program.resize(USUAL)
 
 
+async def compare_resume(program: RecordedProgram) -> None:
+    """First of all: it says how long ago something was said."""
+    await program.enter("/resume")
+    await program.wait_shown("All 4")
+    compare(program, "resume")
+    await program.press("escape")
+
+
 async def compare_screens(program: RecordedProgram) -> None:
     await program.enter("/context")
-    await program.wait_shown("s sort")
+    await program.wait_shown("the next request: 1")
     await program.press("home")
+    await program.wait_shown("cannot drop tools")
     await compare_sizes(program, "context")
     await program.press("escape")
     await program.enter("/compact")
@@ -73,20 +83,14 @@ async def compare_screens(program: RecordedProgram) -> None:
     await program.press("enter")
     await wait_for(program.pilot, lambda: isinstance(program.app.screen, RewindPreviewScreen))
     compare(program, "rewind")
-    await program.press("escape", "escape")
-    await program.enter("/resume")
-    await program.wait_shown("All 4")
-    compare(program, "resume")
-    await program.press("escape")
 
 
-# one folder for both, which on a busy machine was waited for beyond the limit
-@pytest.mark.long
 def test_the_screens_look_as_in_the_pictures(place: TerminalPlace) -> None:
     async def use() -> None:
         async with open_recording(place, size=USUAL) as program:
             await program.send(PROMPTS[0])
             await program.send(PROMPTS[1])
+            await compare_resume(program)
             await program.press("ctrl+up", *["up"] * 5, "enter")  # the last edit
             await program.wait_shown("with self.lock:")
             program.app.chat.prompt.input.focus()
@@ -100,8 +104,6 @@ def test_the_screens_look_as_in_the_pictures(place: TerminalPlace) -> None:
     asyncio.run(use())
 
 
-# one folder for both, which on a busy machine was waited for beyond the limit
-@pytest.mark.long
 def test_the_question_looks_as_in_the_picture(place: TerminalPlace) -> None:
     async def use() -> None:
         async with open_recording(place, mode="ask", size=USUAL) as program:
@@ -119,5 +121,7 @@ def test_pictures_of_other_texts_colours_or_places_differ() -> None:
     picture = (IMAGES / "terminal-context.svg").read_text(encoding="utf-8")
     lines = picture_lines(picture)
     assert picture_lines(picture.replace("user", "uzer")) != lines
-    assert picture_lines(picture.replace("fill: #", "fill: #f")) != lines
+    for colour in ("fill: #ffc473", 'fill="#0178d4"'):  # of a text, and of what is under one
+        assert colour in picture
+        assert picture_lines(picture.replace(colour, colour[:-6] + "123456")) != lines
     assert picture_lines(picture.replace("11,", "12,")) == lines  # counts depend on the machine

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 from recollect.entries import Note
-from recollect.runtime.runtime import Overrides
-from recollect.session import Session
 from recollect.terminal.command_table import run_command
 from recollect.terminal.prompt_input import PromptInput
 from recollect.terminal.rewind_preview_screen import RewindPreviewScreen
 from recollect.terminal.rewind_screen import RewindScreen
-from recollect.terminal.start_options import StartOptions
 from recollect.testing import ProviderLine, call, model, says, user
 from recollect.testing.request_checks import find_violation
+from tests.terminal.history_story import Story, choose, notices, open_preview, run_story
 from tests.terminal.pilot import DrivenTerminal, TerminalPlace
 
-EDIT = StartOptions(overrides=Overrides(mode="edit"))
 SCRIPT: list[ProviderLine] = [
     says(
         "both",
@@ -30,12 +26,6 @@ SCRIPT: list[ProviderLine] = [
     "three is done",
     "four is done",
 ]
-
-
-def session_of(driven: DrivenTerminal) -> Session:
-    session = driven.app.runner.session
-    assert session is not None
-    return session
 
 
 async def play(driven: DrivenTerminal) -> None:
@@ -60,22 +50,7 @@ async def look_at(driven: DrivenTerminal, text: str) -> None:
     assert isinstance(screen, RewindScreen)
     while screen.point is None or screen.point.text != text:
         await driven.press("down")
-    await driven.press("enter")
-    await driven.wait(lambda: isinstance(driven.app.screen, RewindPreviewScreen), "the preview")
-    await driven.pilot.pause()
-
-
-async def choose(driven: DrivenTerminal, key: str) -> None:
-    before = notices(driven)
-    await driven.press(key)
-    await driven.wait(lambda: driven.app.screen is driven.app.chat, "the conversation")
-    await driven.wait(lambda: notices(driven) not in (before, []), "a notice")
-
-
-def notices(driven: DrivenTerminal) -> list[str]:
-    """What was said about going back."""
-    texts = (block.text for block in driven.app.chat.transcript.blocks if block.kind == "notice")
-    return [text for text in texts if "goes back" in text]
+    await open_preview(driven)
 
 
 def way_back(driven: DrivenTerminal) -> str:
@@ -83,15 +58,9 @@ def way_back(driven: DrivenTerminal) -> str:
     return notices(driven)[-1].split("`/rewind ")[1].split("`")[0]
 
 
-def run(terminal: TerminalPlace, story: Callable[[DrivenTerminal], Awaitable[None]]) -> None:
+def run(terminal: TerminalPlace, story: Story) -> None:
     terminal.write("f", "old\n")
-
-    async def use() -> None:
-        async with terminal.open(SCRIPT, options=EDIT) as driven:
-            await play(driven)
-            await story(driven)
-
-    asyncio.run(use())
+    run_story(terminal, SCRIPT, play, story)
 
 
 def files(terminal: TerminalPlace) -> dict[str, str]:
@@ -106,7 +75,7 @@ def test_a_prompt_is_gone_back_to_with_files_and_can_be_edited_and_it_can_be_und
     terminal: TerminalPlace,
 ) -> None:
     async def story(driven: DrivenTerminal) -> None:
-        session = session_of(driven)
+        session = driven.session
         end = session.view().head
         screen = await open_points(driven)
         assert [point.text for point in screen.points] == ["second", "first"]
@@ -177,7 +146,7 @@ def test_files_alone_go_back_and_forth_while_the_conversation_stays(
     terminal: TerminalPlace,
 ) -> None:
     async def story(driven: DrivenTerminal) -> None:
-        session = session_of(driven)
+        session = driven.session
         said = session.view().messages
         await open_points(driven)
         await look_at(driven, "second")
@@ -196,7 +165,7 @@ def test_points_before_a_compaction_are_offered_and_lead_to_the_view_before_it(
     terminal: TerminalPlace,
 ) -> None:
     async def story(driven: DrivenTerminal) -> None:
-        session, runner = session_of(driven), driven.app.runner
+        session, runner = driven.session, driven.app.runner
         long = [message for n in range(6) for message in (user(f"{n}?"), model("word " * 2_000))]
         await runner.edit(lambda s: s.append(*long), "grow")
         await runner.edit(lambda s: s.compact(budget=2_000), "compact")
@@ -220,7 +189,7 @@ def test_a_session_that_moved_meanwhile_is_one_line_and_is_read_again(
     terminal: TerminalPlace,
 ) -> None:
     async def story(driven: DrivenTerminal) -> None:
-        session = session_of(driven)
+        session = driven.session
         screen = await open_points(driven)
         await look_at(driven, "first")
         head = session.view().head

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-
-from recollect.runtime.runtime import Overrides
-from recollect.session import Session
 from recollect.terminal.command_table import run_command
-from recollect.terminal.rewind_preview_screen import RewindPreviewScreen
-from recollect.terminal.start_options import StartOptions
-from recollect.terminal.tree_screen import TreeScreen, TurnTextScreen
+from recollect.terminal.text_screen import TextScreen
+from recollect.terminal.tree_screen import TreeScreen
 from recollect.testing import ProviderLine, call, says, user
+from tests.terminal.history_story import Story, choose, open_preview, run_story
 from tests.terminal.pilot import DrivenTerminal, TerminalPlace
 
-EDIT = StartOptions(overrides=Overrides(mode="edit"))
 SCRIPT: list[ProviderLine] = [
     "one is done",
     says("more", call("write_file", "c3", file_path="g", content="more\n")),
     "two is done",
     "another is done",
 ]
-
-
-def session_of(driven: DrivenTerminal) -> Session:
-    session = driven.app.runner.session
-    assert session is not None
-    return session
 
 
 async def open_tree(driven: DrivenTerminal) -> TreeScreen:
@@ -51,11 +39,8 @@ async def move_to(driven: DrivenTerminal, text: str) -> None:
 
 
 async def go(driven: DrivenTerminal, key: str) -> None:
-    await driven.press("enter")
-    await driven.wait(lambda: isinstance(driven.app.screen, RewindPreviewScreen), "the preview")
-    await driven.press(key)
-    await driven.wait(lambda: driven.app.screen is driven.app.chat, "the conversation")
-    await driven.wait(lambda: said(driven, "goes back"), "a notice")
+    await open_preview(driven)
+    await choose(driven, key)
 
 
 def said(driven: DrivenTerminal, text: str) -> bool:
@@ -63,29 +48,23 @@ def said(driven: DrivenTerminal, text: str) -> bool:
     return any(text in block.text for block in blocks if block.kind == "notice")
 
 
-def run(
-    terminal: TerminalPlace,
-    story: Callable[[DrivenTerminal], Awaitable[None]],
-    size: tuple[int, int] = (80, 24),
-) -> None:
+async def branch(driven: DrivenTerminal) -> None:
     """Two prompts, then back to before the second, with files, and another prompt."""
+    await driven.say("first")
+    await driven.say("second")
+    await run_command(driven.app.runner, "rewind", "1 both yes")
+    await driven.say("instead")
 
-    async def use() -> None:
-        async with terminal.open(SCRIPT, options=EDIT, size=size) as driven:
-            await driven.say("first")
-            await driven.say("second")
-            await run_command(driven.app.runner, "rewind", "1 both yes")
-            await driven.say("instead")
-            await story(driven)
 
-    asyncio.run(use())
+def run(terminal: TerminalPlace, story: Story, size: tuple[int, int] = (80, 24)) -> None:
+    run_story(terminal, SCRIPT, branch, story, size)
 
 
 def test_the_old_branch_is_folded_beside_the_path_and_can_be_opened_again(
     terminal: TerminalPlace,
 ) -> None:
     async def story(driven: DrivenTerminal) -> None:
-        session, file = session_of(driven), terminal.project / "g"
+        session, file = driven.session, terminal.project / "g"
         assert not file.exists()
         await open_tree(driven)
         lines = [line.strip() for line in driven.shown().splitlines()]
@@ -112,15 +91,15 @@ def test_a_turn_is_read_and_a_fork_of_it_is_shown_in_the_tree_of_both(
     terminal: TerminalPlace,
 ) -> None:
     async def story(driven: DrivenTerminal) -> None:
-        session, runner = session_of(driven), driven.app.runner
+        session, runner = driven.session, driven.app.runner
         await open_tree(driven)
         await move_to(driven, "second")
         await driven.press("v")
-        await driven.wait(lambda: isinstance(driven.app.screen, TurnTextScreen))
+        await driven.wait(lambda: isinstance(driven.app.screen, TextScreen))
         await driven.wait_shown("[a call of write_file]")
         await driven.press("down", "end", "escape", "f")
         await driven.wait(lambda: driven.app.screen is driven.app.chat, "the conversation")
-        fork = session_of(driven)
+        fork = driven.session
         assert fork.id != session.id
         assert "two is done" in str(fork.messages())
         assert "another is done" in str(session.messages())
@@ -130,7 +109,7 @@ def test_a_turn_is_read_and_a_fork_of_it_is_shown_in_the_tree_of_both(
         await move_to(driven, "forked from: first")
         await driven.press("enter")
         await driven.wait(lambda: driven.app.screen is driven.app.chat)
-        assert session_of(driven).id == session.id
+        assert driven.session.id == session.id
         assert "fork: first" in await run_command(runner, "tree", "")
 
     run(terminal, story)
@@ -138,11 +117,11 @@ def test_a_turn_is_read_and_a_fork_of_it_is_shown_in_the_tree_of_both(
 
 def test_fork_and_rename_in_words(terminal: TerminalPlace) -> None:
     async def story(driven: DrivenTerminal) -> None:
-        session, store = session_of(driven), driven.app.runner.runtime.store
+        session, store = driven.session, driven.app.runner.runtime.store
         await driven.type("/fork Another try")
         await driven.press("enter")
         await driven.wait(lambda: said(driven, "goes back to the one it was made of"))
-        fork = session_of(driven)
+        fork = driven.session
         assert fork.view().head == session.view().head
         assert (await store.session(fork.id)).title == "Another try"
         await driven.type("/rename A better name")
@@ -156,7 +135,7 @@ def test_fork_and_rename_in_words(terminal: TerminalPlace) -> None:
 
 def test_a_large_tree_in_a_small_terminal(terminal: TerminalPlace) -> None:
     async def story(driven: DrivenTerminal) -> None:
-        session = session_of(driven)
+        session = driven.session
         hostile = [user(f"\x1b[31m\u202e你好 {n}") for n in range(2_000)]
         await driven.app.runner.edit(lambda s: s.append(*hostile), "grow")
         screen = await open_tree(driven)

@@ -31,7 +31,13 @@ from recollect.cli.console import (
     show_status,
 )
 from recollect.cli.main import FAILED
-from recollect.cli.options import NO_SYSTEM, command, json_and_store_options, read_prompt
+from recollect.cli.options import (
+    NO_SYSTEM,
+    attach_option,
+    command,
+    json_and_store_options,
+    read_prompt,
+)
 from recollect.cli.store_access import use_runtime
 from recollect.cli.stored_note import print_stored
 from recollect.codecs.fixes import Fix
@@ -127,14 +133,7 @@ class AskResult(NamedTuple):
 )
 @click.option("--session", metavar="ID", help="Continue this session.")
 @click.option("-c", "--continue", "latest", is_flag=True, help="Continue the most recent session.")
-@click.option(
-    "--attach",
-    "attachments",
-    metavar="FILE",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="Send this file along: a text, an image or a PDF.",
-)
+@attach_option
 @click.option("--no-session", is_flag=True, help="Store nothing.")
 @json_and_store_options
 def ask(*, words: tuple[str, ...], file: StoreAddress | None, **given: Any) -> None:

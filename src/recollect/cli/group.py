@@ -10,7 +10,6 @@ import os
 import sys
 from contextlib import suppress
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -27,9 +26,12 @@ from recollect.cli.options import (
     COMPLETE,
     NO_SYSTEM,
     PICK,
+    attach_option,
+    deny_option,
     examples,
     read_piped,
     read_prompt,
+    show_secret_option,
     store_option,
 )
 from recollect.errors import RecollectError
@@ -175,14 +177,8 @@ class LazyGroup(click.Group):
 @click.option(
     "--allow", metavar="RULE", multiple=True, help='Allow commands, such as "git diff *".'
 )
-@click.option("--deny", metavar="RULE", multiple=True, help="Never run these commands.")
-@click.option(
-    "--show-secret",
-    "show_secrets",
-    metavar="NAME",
-    multiple=True,
-    help="Let commands and tools read this secret of the workspace, such as .env.test.",
-)
+@deny_option
+@show_secret_option
 @click.option("--plain", is_flag=True, help="The terminal program on lines, without a screen.")
 @click.option("--system", metavar="TEXT", default="", help="System instructions for a new session.")
 @click.option(
@@ -192,14 +188,7 @@ class LazyGroup(click.Group):
     multiple=True,
     help="Work in this folder as well.",
 )
-@click.option(
-    "--attach",
-    "attachments",
-    metavar="FILE",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="Send this file along: a text, an image or a PDF.",
-)
+@attach_option
 @store_option
 @click.version_option(__version__, "-V", "--version", message="%(prog)s %(version)s")
 @click.pass_context

@@ -40,6 +40,24 @@ store_option = click.option(
     type=StoreType(),
     help="Use this store instead of your own.",
 )
+deny_option = click.option(
+    "--deny", metavar="RULE", multiple=True, help="Never run these commands."
+)
+show_secret_option = click.option(
+    "--show-secret",
+    "show_secrets",
+    metavar="NAME",
+    multiple=True,
+    help="Let commands and tools read this secret of the workspace, such as .env.test.",
+)
+attach_option = click.option(
+    "--attach",
+    "attachments",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Send this file along: a text, an image or a PDF.",
+)
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document on stdout."
 )

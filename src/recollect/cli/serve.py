@@ -19,7 +19,7 @@ import click
 
 from recollect import __version__
 from recollect.cli.console import print_lines
-from recollect.cli.options import command, store_option
+from recollect.cli.options import command, deny_option, show_secret_option, store_option
 from recollect.cli.store_access import use_runtime
 from recollect.display.home_paths import abbreviate_home
 from recollect.errors import BadInput, MissingExtra, ModelError, UnknownModel
@@ -54,14 +54,8 @@ TOKEN_VARIABLE = "RECOLLECT_TOKEN"  # noqa: S105 - the name of a variable
     help="What the agent may do in this folder.  [default: permissions.mode, ask]",
 )
 @click.option("--allow", metavar="RULE", multiple=True, help='Such as "git diff *".')
-@click.option("--deny", metavar="RULE", multiple=True, help="Never run these commands.")
-@click.option(
-    "--show-secret",
-    "show_secrets",
-    metavar="NAME",
-    multiple=True,
-    help="Let commands and tools read this secret of the workspace, such as .env.test.",
-)
+@deny_option
+@show_secret_option
 @click.option(
     "--token",
     metavar="TOKEN",

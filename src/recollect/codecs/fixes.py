@@ -40,6 +40,12 @@ def leave_out(fixes: list[Fix], line: str) -> None:
     fixes.append(Fix("uncarried", -1, line))
 
 
+def leave_out_choice(fixes: list[Fix], choice: str) -> None:
+    """Of a tool, in a request that declares none. `auto` and `none` change nothing there."""
+    if choice not in ("auto", "none"):
+        leave_out(fixes, f"the tool choice {quote_text(choice)} is left out: there are no tools")
+
+
 def quote_text(text: str) -> str:
     """Foreign text for users: quoted, escaped, short."""
     return repr(text[:_SHOWN]) + ("…" if len(text) > _SHOWN else "")

@@ -206,7 +206,7 @@ def describe_next(report: ContextReport) -> str:
         parts.append(f"leaves out {total.tokens:,} by {one_line(rule)}")
     if request.compacted:
         parts.append("compacts")
-    does = ", ".join(parts) or "nothing is left out before it"
+    does = ", ".join(parts) or "nothing more is left out"
     return f"the next request: {request.tokens:,} tokens; {does}"
 
 

@@ -67,13 +67,15 @@ async def _diff(tool: str, given: Mapping[str, object], context: ToolContext) ->
     if not isinstance(path, str):
         return ""
     if tool == "write_file" and isinstance(content := given.get("content"), str):
-        return await file_editor.preview_write(path, content, context)
+        change = await file_editor.plan_write(path, content, context)
+        return await asyncio.to_thread(change.diff)
     old, new = given.get("old_string"), given.get("new_string")
     count = given.get("expected_replacements", 1)
     if tool != "replace" or not isinstance(old, str) or not isinstance(new, str):
         return ""
     times = count if isinstance(count, int) else 1
-    return await file_editor.preview_edit(path, old, new, times, context)
+    change = await file_editor.plan_replace(path, old, new, times, context)
+    return await asyncio.to_thread(change.diff)
 
 
 def _rest(given: Mapping[str, object]) -> tuple[tuple[str, str], ...]:

@@ -29,11 +29,11 @@ from recollect.errors import UnknownEntry
 from recollect.store.contract import SessionInfo, Store
 from recollect.store.session_timeline import timeline_pages
 from recollect.tokens import ESTIMATE
-from recollect.toolkinds import parse_arguments
+from recollect.toolkinds import find_command, find_paths, parse_arguments
 from recollect.tools.file_backups import ChangeHistory
 
 MAX_TEXT = 400  # characters kept of an entry
-_SUBJECTS = ("command", "file_path", "path", "pattern", "query", "url")  # what a call is about
+_SUBJECTS = ("pattern", "query", "url")  # what a call is about, if not a command or a file
 MAX_PARSED = 100_000  # characters of a call's arguments
 START = -1  # the place before all entries
 
@@ -163,6 +163,8 @@ def _text_of(body: Body) -> str:
 def _subject(arguments: str) -> str:
     # what is very long is not parsed, which would hold others up
     given = (parse_arguments(arguments) if len(arguments) <= MAX_PARSED else None) or {}
+    paths = (one.path for one in find_paths(given))
     named = (given.get(name) for name in _SUBJECTS)
-    found = next((value for value in named if isinstance(value, str) and value), arguments)
-    return found[:MAX_TEXT]
+    subjects = (value for value in named if isinstance(value, str) and value)
+    rest = "" if arguments.strip() == "{}" else arguments
+    return (find_command(given) or next(paths, "") or next(subjects, rest))[:MAX_TEXT]

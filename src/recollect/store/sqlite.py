@@ -14,7 +14,7 @@ from pathlib import Path
 from types import EllipsisType
 from typing import TypeVar
 
-from recollect.entries import Body, Entry, Message, Source, Title, check
+from recollect.entries import Body, Entry, Message, Source, check
 from recollect.errors import (
     BadInput,
     HeadMoved,
@@ -44,6 +44,7 @@ from recollect.store.log_reader import LogReader
 from recollect.store.log_writer import LogWriter, PreparedEntry, prepare_entries
 from recollect.store.open_file import open_database, refuse_special_files
 from recollect.store.read_transactions import ReadTransactions
+from recollect.store.rename_session import rename_session
 from recollect.store.session_lookup import (
     SessionList,
     entry_by_id,
@@ -184,13 +185,7 @@ class SqliteStore:
         return await self.session(session)
 
     async def rename(self, session: str, title: str) -> SessionInfo:
-        if not session_rows.clean_title(title):
-            raise BadInput("a title needs at least one visible character")
-        while True:
-            current = await self.session(session)
-            with contextlib.suppress(HeadMoved):
-                await self.append(current.id, [Title(title=title)], parent=current.head)
-                return await self.session(session)
+        return await rename_session(self, session, title)
 
     async def trash(self, session: str) -> SessionInfo:
         return await self._set_trashed(session, now())

@@ -14,16 +14,17 @@ from typing import Literal
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Vertical, VerticalScroll
-from textual.widgets import Input, OptionList, Static
+from textual.containers import Vertical
+from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from recollect.display.display_text import one_line
 from recollect.errors import RecollectError
 from recollect.runtime.approval_preview import ApprovalPreview
 from recollect.runtime.permission_policy import ApprovalAnswer
-from recollect.terminal.approval_text import approval_text, approval_title
+from recollect.terminal.approval_text import approval_lines, approval_title
 from recollect.terminal.terminal_events import ApprovalAsked
+from recollect.terminal.wrapped_lines import ReadLine, WrappedLines
 
 QUIET_SECONDS = 0.5  # without a key, before keys count as an answer
 
@@ -33,8 +34,8 @@ ShowPreview = Callable[[], Awaitable[ApprovalPreview]]
 class ApprovalPanel(Vertical):
     DEFAULT_CSS = """
     ApprovalPanel { height: auto; max-height: 75vh; border: round $warning; padding: 0 1; }
-    ApprovalPanel VerticalScroll { height: auto; max-height: 45vh; scrollbar-size-vertical: 1; }
-    ApprovalPanel #call { height: auto; }
+    ApprovalPanel { border-subtitle-color: $text-muted; }
+    ApprovalPanel WrappedLines { height: auto; padding: 0; }
     ApprovalPanel OptionList, ApprovalPanel OptionList:focus {
         height: auto; border: none; padding: 0; background: transparent;
     }
@@ -59,8 +60,9 @@ class ApprovalPanel(Vertical):
         self.typed_at = typed_at  # when a key was pressed last
 
     def compose(self) -> ComposeResult:
-        with VerticalScroll(can_focus=False):
-            yield Static("looking at what it would do", id="call", markup=False)
+        call = WrappedLines([ReadLine([("looking at what it would do", "dim")])])
+        call.can_focus = False
+        yield call
         yield OptionList(*self._options(), markup=False)
         yield Input(placeholder="why not? The model is told; Enter sends")
 
@@ -74,8 +76,16 @@ class ApprovalPanel(Vertical):
             options.append(Option(f"a  Yes, always: store {rules}", "always"))
         return [*options, Option("n  No", "no"), Option("r  No, with a reason", "reason")]
 
+    def on_resize(self) -> None:
+        """The call gets what the answers, the field for a reason and the border leave."""
+        around = self.query_one(OptionList).option_count + 3
+        self.query_one(WrappedLines).styles.max_height = max(
+            1, self.app.size.height * 3 // 4 - around
+        )
+
     def on_mount(self) -> None:
         self.border_title = "May this run?"
+        self.border_subtitle = "PgUp PgDn scroll · Esc interrupts"
         self.query_one(OptionList).focus()
         self._show()
 
@@ -86,7 +96,7 @@ class ApprovalPanel(Vertical):
         except RecollectError as error:
             reason = f"{self.asked.request.reason}\n{error}"
             shown = ApprovalPreview(self.asked.request.call.name, reason)
-        self.query_one("#call", Static).update(approval_text(shown))
+        self.query_one(WrappedLines).show(approval_lines(shown))
         self.border_title = approval_title(shown)
 
     # --- keys ------------------------------------------------------------------------------------
@@ -125,7 +135,7 @@ class ApprovalPanel(Vertical):
             self.screen.call_later(self.screen.run_action, "interrupt")
 
     def action_scroll_call(self, pages: int) -> None:
-        scroll = self.query_one(VerticalScroll)
+        scroll = self.query_one(WrappedLines)
         scroll.scroll_relative(y=pages * max(1, scroll.size.height - 1), animate=False)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:

@@ -25,7 +25,7 @@ from recollect.toolkinds import classify_call, find_paths, parse_arguments
 
 PieceKind: TypeAlias = Literal[
     "user", "prose", "code", "thought", "thinking", "call", "field", "text", "diff", "source",
-    "more", "info", "warning", "error", "gap",
+    "more", "answer", "info", "warning", "error", "gap",
 ]  # fmt: skip
 PIECE_LINES, PIECE_SIZE = 60, 4_000  # of a piece of plain text
 FOLDED_CALL = 1  # line
@@ -54,7 +54,8 @@ def pieces_of(block: Block, *, unfolded: bool, tight: bool = False) -> list[Piec
         case "tool":
             found = [_call(block), *(_details(block) if unfolded else ())]
         case "notice":
-            found = [*_plain(block.level, block.text)]
+            is_answer = block.level == "info" and "\n" in block.text
+            found = [*_plain("answer" if is_answer else block.level, block.text)]
     if block.state == "interrupted" and block.kind == "reply":
         found.append(Piece("warning", "interrupted"))
     if block.omitted and (unfolded or block.kind in ("reply", "notice")):

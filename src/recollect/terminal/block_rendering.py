@@ -24,6 +24,7 @@ from recollect.terminal.styled_lines import (
     PLAIN,
     Line,
     Look,
+    difference_style,
     fill_lines,
     finish,
     fold_text,
@@ -76,7 +77,7 @@ def _render(piece: Piece, look: Look) -> list[Line]:  # noqa: C901 - one case pe
             return _indented([*_diff(piece, look)], 2)
         case "more":
             return _indented(wrap_spans([(look.clean(piece.text), palette.dim)], room - 2), 2)
-        case "info" | "warning" | "error":
+        case "answer" | "info" | "warning" | "error":
             return _notice(piece, look)
         case "gap":
             return []
@@ -144,25 +145,16 @@ def _fact(text: str, look: Look, *, failed: bool) -> Iterator[Segment]:
 
 
 def _diff(piece: Piece, look: Look) -> Iterator[Line]:
-    palette, width = look.palette, look.room - 2
+    width = look.room - 2
     for text in look.clean(piece.text).split("\n"):
-        style = PLAIN
-        if text.startswith("+") and not text.startswith("+++ "):
-            style = palette.added
-        elif text.startswith("-") and not text.startswith("--- "):
-            style = palette.removed
-        elif text.startswith(("@@", "+++ ", "--- ", "\\")):
-            style = palette.dim
+        style = getattr(look.palette, difference_style(text))
         lines = fold_text(text, width, style)
-        yield from fill_lines(lines, width, style) if _is_change(style, look) else lines
-
-
-def _is_change(style: Style, look: Look) -> bool:
-    return style in (look.palette.added, look.palette.removed) and style.bgcolor is not None
+        yield from lines if style.bgcolor is None else fill_lines(lines, width, style)
 
 
 def _notice(piece: Piece, look: Look) -> list[Line]:
     palette = look.palette
-    style = {"warning": palette.warned, "error": palette.failed}.get(piece.kind, palette.dim)
+    styles = {"answer": PLAIN, "warning": palette.warned, "error": palette.failed}
+    style = styles.get(piece.kind, palette.dim)
     lines = wrap_spans([(look.clean(piece.text), style)], look.room) or [[]]
     return prefix_lines(lines, f"{look.mark('·')} " if piece.first else "  ", style, "  ")

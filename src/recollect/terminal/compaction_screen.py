@@ -37,24 +37,27 @@ from recollect.terminal.context_commands import (
     undo_compaction,
 )
 from recollect.terminal.prompt_choice import PromptChoice
+from recollect.terminal.screen_lines import KeyLine
 from recollect.terminal.session_runner import SessionRunner
 from recollect.terminal.terminal_events import NoticeGiven
 
-KEYS = "a apply  e edit  i instructions  r keep from  b begin at  u undo  Esc leave"
-EDITING = "Ctrl+S apply  Esc stop editing"
-WORKING = "Esc stop"
-SMALL = 9  # lines of a terminal in which the text has precedence
+KEYS = (
+    *("a apply", "e edit", "i instructions", "r keep from", "b begin at", "u undo"),
+    "Esc leave",
+)
+EDITING = ("Ctrl-S apply", "Esc stop editing")
+WORKING = ("Esc stop",)
 
 
 class CompactionScreen(Screen[None]):
     DEFAULT_CSS = """
-    CompactionScreen { overflow: hidden; }
-    CompactionScreen.small #keys { display: none; }
     CompactionScreen #header { height: auto; padding: 0 1; }
     CompactionScreen #said { height: auto; max-height: 3; padding: 0 1; color: $text-accent; }
-    CompactionScreen #keys { height: auto; max-height: 2; padding: 0 1; color: $text-muted; }
-    CompactionScreen TextArea { height: 1fr; min-height: 1; border: none; padding: 0 1; }
-    CompactionScreen TextArea:focus { border: none; }
+    CompactionScreen TextArea, CompactionScreen TextArea:focus {
+        height: 1fr; min-height: 1; border: none; padding: 0 1;
+    }
+    CompactionScreen TextArea { background: $background; }
+    CompactionScreen TextArea.editing { background: $surface; }
     CompactionScreen #instructions { height: 1; border: none; display: none; }
     CompactionScreen #instructions.open { display: block; }
     """
@@ -82,10 +85,10 @@ class CompactionScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         yield Static("", id="header", markup=False)
-        yield TextArea(read_only=True, soft_wrap=True, id="snapshot")
+        yield TextArea(read_only=True, show_cursor=False, highlight_cursor_line=False)
         yield Input(id="instructions", placeholder="what the snapshot must keep")
         yield Static("", id="said", markup=False)
-        yield Static(KEYS, id="keys", markup=False)
+        yield KeyLine(*KEYS)
 
     def on_mount(self) -> None:
         self.area.focus()
@@ -156,7 +159,6 @@ class CompactionScreen(Screen[None]):
 
     def on_resize(self, event: Resize) -> None:
         del event
-        self.set_class(self.size.height < SMALL, "small")
         self._show_summary()
 
     # --- what the user does ----------------------------------------------------------------------
@@ -192,7 +194,7 @@ class CompactionScreen(Screen[None]):
 
     def action_edit(self) -> None:
         if self.outcome is not None and self.outcome.proposal.succeeded:
-            self.area.read_only = False
+            self._allow_editing(allowed=True)
             self.area.focus()
             self._show_keys(EDITING)
 
@@ -259,7 +261,7 @@ class CompactionScreen(Screen[None]):
         if self.query_one("#instructions", Input).has_class("open"):
             self._close_field()
         elif not self.area.read_only:
-            self.area.read_only = True
+            self._allow_editing(allowed=False)
             self._show_keys(KEYS)
         elif self.proposing and self._work is not None:
             self._work.cancel()
@@ -273,9 +275,13 @@ class CompactionScreen(Screen[None]):
     # --- what is shown ---------------------------------------------------------------------------
 
     def _show_text(self, snapshot: str) -> None:
-        self.area.read_only = True
+        self._allow_editing(allowed=False)
         self.area.load_text(sanitize(snapshot))
         self.shown = self.area.text
+
+    def _allow_editing(self, *, allowed: bool) -> None:
+        self.area.read_only = not allowed
+        self.area.set_class(allowed, "editing")
 
     def _show_header(self, text: str) -> None:
         width = max(10, self.size.width - 2)
@@ -283,7 +289,9 @@ class CompactionScreen(Screen[None]):
         self.query_one("#header", Static).update("\n".join(lines))
 
     def _say(self, text: str) -> None:
-        self.query_one("#said", Static).update(one_line(text))
+        line = self.query_one("#said", Static)
+        line.update(one_line(text))
+        line.display = bool(text)
 
-    def _show_keys(self, keys: str) -> None:
-        self.query_one("#keys", Static).update(keys)
+    def _show_keys(self, keys: tuple[str, ...]) -> None:
+        self.query_one(KeyLine).show(*keys)

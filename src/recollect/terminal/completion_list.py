@@ -7,8 +7,11 @@ from collections.abc import Callable
 from rich.text import Text
 from textual.widgets import Static
 
-from recollect.display.display_text import display_width, one_line, truncate
+from recollect.display.display_text import display_width, one_line, pad, truncate
+from recollect.terminal.palette import read_palette
 from recollect.terminal.prompt_completion import MOST, Candidate
+
+AROUND = 7  # lines of a terminal that are not for the list
 
 
 class CompletionList(Static):
@@ -60,18 +63,22 @@ class CompletionList(Static):
         self.display = bool(self.candidates)
         if not self.candidates:
             return
-        self._first = max(min(self._first, self.selected), self.selected - MOST + 1)
-        self._first = max(0, min(self._first, len(self.candidates) - MOST))
-        rows = self.candidates[self._first : self._first + MOST]
+        most = max(1, min(MOST, self.app.size.height - AROUND))
+        self._first = max(min(self._first, self.selected), self.selected - most + 1)
+        self._first = max(0, min(self._first, len(self.candidates) - most))
+        rows = self.candidates[self._first : self._first + most]
         width = max(10, self.app.size.width - 2)
         labels = max(display_width(one_line(row.label[:200])) for row in rows)
-        text = Text()
+        text, palette = Text(end=""), read_palette(self)
         for number, row in enumerate(rows, self._first):
-            label = truncate(one_line(row.label[:200]), min(labels, width))
-            line = label.ljust(len(label) + labels - display_width(label))
+            label = pad(truncate(one_line(row.label[:200]), min(labels, width)), labels)
             detail = truncate(f"  {one_line(row.detail)}", max(1, width - labels))
-            chosen = number == self.selected
-            text.append(line[:width], "reverse" if chosen else "bold")
-            text.append(detail if row.detail and width - labels > 8 else "", "dim")
+            if not row.detail or width - labels <= 8:
+                detail = ""
+            if number == self.selected:
+                text.append(pad(label[:width] + detail, width), palette.cursor)
+            else:
+                text.append(label[:width], palette.strong)
+                text.append(detail, palette.dim)
             text.append("\n" if number < self._first + len(rows) - 1 else "")
         self.update(text)

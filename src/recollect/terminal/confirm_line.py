@@ -16,7 +16,7 @@ class ConfirmLine(Static, can_focus=True):
     DEFAULT_CSS = """
     ConfirmLine { height: auto; max-height: 4; padding: 0 1; color: $text-muted; display: none; }
     ConfirmLine.shown { display: block; }
-    ConfirmLine:focus { color: $warning; }
+    ConfirmLine:focus { color: $text-warning; }
     """
 
     def __init__(self) -> None:

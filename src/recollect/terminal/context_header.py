@@ -19,7 +19,7 @@ def header_lines(report: ContextReport, width: int) -> list[str]:
     left = report.threshold - counted.tokens
     where = f"{left:,} below" if left >= 0 else f"{-left:,} above"
     use = WindowUse(counted.tokens, budget.window, report.threshold)
-    bar = draw_window_bar(use, max(10, min(40, width // 2)))
-    second = f"{bar} {where} the compaction threshold of {report.threshold:,}"
+    words = f"{where} the compaction threshold of {report.threshold:,}"
+    second = f"{draw_window_bar(use, max(10, min(40, width - len(words) - 1)))} {words}"
     third = describe_next(report) or "the next request: …"
     return [truncate(line, width) for line in (first + guess, second, third)]

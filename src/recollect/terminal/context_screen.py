@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import ClassVar
 
-from rich.text import Text as RichText
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -35,26 +34,26 @@ from recollect.session_edits import plan_undo
 from recollect.store.ids import now
 from recollect.terminal.context_header import header_lines
 from recollect.terminal.context_texts import ExactRequestScreen, difference_text, row_text
-from recollect.terminal.row_list import RowList
-from recollect.terminal.row_rendering import draw_row
+from recollect.terminal.row_list import Row, RowList
+from recollect.terminal.row_rendering import make_row
+from recollect.terminal.screen_lines import KeyLine
 from recollect.terminal.session_runner import SessionRunner
 from recollect.terminal.text_screen import TextScreen
 
 FOLLOW_SECONDS = 0.3
 GLANCE_SECONDS = 0.05  # for which a row is looked at before its cost is worked out
-KEYS = "Space drop  p pin  ⏎ text  d diff  e request  u undo  / find  s sort  Esc back"
-SMALL = 9  # lines of a terminal in which the list has precedence
+KEYS = (
+    *("Space drop", "p pin", "Enter text", "d diff", "e request", "u undo", "/ find", "s sort"),
+    "Esc back",
+)
 LOADING = "reading the context …"
 
 
 class ContextScreen(Screen[None]):
     DEFAULT_CSS = """
-    ContextScreen { overflow: hidden; }
-    ContextScreen.small #keys { display: none; }
-    ContextScreen.small #forecast { max-height: 1; }
+    ContextScreen.-low #forecast { max-height: 1; }
     ContextScreen #header { height: auto; padding: 0 1; }
     ContextScreen #forecast { height: auto; max-height: 2; padding: 0 1; color: $text-accent; }
-    ContextScreen #keys { height: auto; max-height: 2; padding: 0 1; color: $text-muted; }
     ContextScreen #filter { height: 1; border: none; display: none; }
     ContextScreen #filter.open { display: block; }
     """
@@ -85,10 +84,10 @@ class ContextScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         yield Static(LOADING, id="header", markup=False)
-        yield RowList(self._draw)
+        yield RowList(self._make_row)
         yield Input(id="filter", placeholder="filter: who, rule, or words")
         yield Static("", id="forecast", markup=False)
-        yield Static(KEYS, id="keys", markup=False)
+        yield KeyLine(*KEYS)
 
     def on_mount(self) -> None:
         self.list.focus()
@@ -104,8 +103,9 @@ class ContextScreen(Screen[None]):
         at = self.list.cursor
         return self.arranged[at] if 0 <= at < len(self.arranged) else None
 
-    def _draw(self, row: int, width: int) -> RichText:
-        return draw_row(self.arranged[row], self._most, width)
+    def _make_row(self, row: int, width: int) -> Row:
+        folder = str(self.runner.runtime.folders.cwd)
+        return make_row(self.arranged[row], self._most, width, folder)
 
     # --- loading ---------------------------------------------------------------------------------
 
@@ -157,7 +157,6 @@ class ContextScreen(Screen[None]):
 
     def on_resize(self, event: Resize) -> None:
         del event
-        self.set_class(self.size.height < SMALL, "small")
         self._show_header()
 
     async def _arrange(self) -> None:

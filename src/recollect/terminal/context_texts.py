@@ -61,7 +61,7 @@ class ExactRequestScreen(TextScreen):
         ("o", "encode('openai')", "OpenAI"),
         ("a", "encode('anthropic')", "Anthropic"),
     ]
-    KEYS = "g Gemini · o OpenAI · a Anthropic · / search · c copy · Esc close"
+    KEYS = ("g Gemini", "o OpenAI", "a Anthropic", *TextScreen.KEYS)
 
     def __init__(self, runner: SessionRunner, report: ContextReport) -> None:
         super().__init__("the next request: encoding …")

@@ -24,7 +24,7 @@ _RELEASED = "the other terminal has left this session: Enter, or a prompt, takes
 class HeldPanel(Static, can_focus=True):
     DEFAULT_CSS = """
     HeldPanel { height: auto; border: round $warning; padding: 0 1; }
-    HeldPanel.watching { border: none; color: $warning; }
+    HeldPanel.watching { border: none; color: $text-warning; }
     HeldPanel:focus { border: round $accent; }
     """
 

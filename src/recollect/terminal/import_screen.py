@@ -22,6 +22,7 @@ from recollect.display.agent_sessions import ImportOffer, describe_offer
 from recollect.display.display_text import one_line, pluralize, sanitize
 from recollect.display.import_outcomes import ImportOutcome, describe_problems, try_import
 from recollect.errors import RecollectError
+from recollect.terminal.screen_lines import KeyLine, TitleLine
 from recollect.terminal.session_runner import SessionRunner
 from recollect.text import format_size
 from recollect.transcripts.import_result import ImportResult
@@ -67,12 +68,10 @@ def progress_line(done: int, total: int, name: str) -> str:
 
 class ImportScreen(Screen[None]):
     DEFAULT_CSS = """
-    ImportScreen #heading { height: auto; padding: 0 1; text-style: bold; }
     ImportScreen OptionList { height: auto; max-height: 8; border: none; }
     ImportScreen #progress { height: auto; padding: 0 1; }
     ImportScreen #problems { height: auto; padding: 0 1; color: $text-muted; }
     ImportScreen VerticalScroll { height: 1fr; }
-    ImportScreen #keys { height: 1; padding: 0 1; color: $text-muted; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "stop_or_close", "Stop, or close", priority=True),
@@ -89,13 +88,12 @@ class ImportScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         heading = "Sessions of other agents on this machine; importing copies them"
-        yield Static(heading, id="heading", markup=False)
+        yield TitleLine(heading)
         yield OptionList(*self._options(), markup=False, compact=True)
         yield self._progress
         with VerticalScroll(can_focus=True):
             yield self._problems
-        keys = "Enter import · Esc close, or stop while it imports"
-        yield Static(keys, id="keys", markup=False)
+        yield KeyLine("Enter import", "Esc close, or stop while it imports")
 
     @property
     def is_importing(self) -> bool:

@@ -15,10 +15,13 @@ from textual.widgets import Static
 
 from recollect.terminal.approval_panel import ApprovalPanel
 from recollect.terminal.chat_screen import ChatScreen
+from recollect.terminal.palette import Palette, read_palette
 from recollect.terminal.prompt_input import PromptInput
+from recollect.terminal.screen_lines import KeyLine, TitleLine
 from recollect.terminal.slash_commands import COMMANDS
 from recollect.terminal.transcript_view import TranscriptView
 
+NARROW = 40  # columns: what a key does stands below it
 _NAMES = {
     "enter": "Enter",
     "escape": "Esc",
@@ -30,10 +33,10 @@ _NAMES = {
     "tab": "Tab",
 }
 EDITING = (
-    ("Ctrl+Left, Ctrl+Right", "word back, word forward"),
+    ("Ctrl-Left, Ctrl-Right", "word back, word forward"),
     ("Home, End", "beginning, end of the line"),
-    ("Ctrl+W, Ctrl+U, Ctrl+K", "delete the word before, to the beginning, to the end of the line"),
-    ("Ctrl+Z, Ctrl+Y", "undo, redo"),
+    ("Ctrl-W, Ctrl-U, Ctrl-K", "delete the word before, to the beginning, to the end of the line"),
+    ("Ctrl-Z, Ctrl-Y", "undo, redo"),
     ("Tab, Enter, Esc", "in the list of what can stand here: take it, take it, close the list"),
 )
 TYPED = (
@@ -44,7 +47,7 @@ TYPED = (
 
 
 def key_name(key: str) -> str:
-    return "+".join(_NAMES.get(part, part.capitalize()) for part in key.split("+"))
+    return "-".join(_NAMES.get(part, part.capitalize()) for part in key.split("+"))
 
 
 def binding_rows(bindings: Iterable[BindingType]) -> Iterator[tuple[str, str]]:
@@ -76,14 +79,16 @@ def key_sections(app: type[App[int]]) -> list[tuple[str, list[tuple[str, str]]]]
     return sections
 
 
-def keys_text(sections: list[tuple[str, list[tuple[str, str]]]], width: int) -> Text:
+def keys_text(
+    sections: list[tuple[str, list[tuple[str, str]]]], width: int, palette: Palette
+) -> Text:
     text = Text()
-    wide = min(34, max(12, width // 3))
+    wide = 2 if width < NARROW else min(34, width // 3)
     for title, rows in sections:
-        text.append(f"{title}\n", "bold")
+        text.append(f"{title}\n", palette.heading)
         for keys, said in rows:
             gap = " " * (wide - len(keys)) if len(keys) < wide else "\n" + " " * (wide + 2)
-            text.append(f"  {keys}", "cyan")
+            text.append(f"  {keys}", palette.tool)
             below = "\n" + " " * (wide + 2)
             text.append(f"{gap}{below.join(wrap(said, max(10, width - wide - 2)))}\n")
         text.append("\n")
@@ -92,25 +97,26 @@ def keys_text(sections: list[tuple[str, list[tuple[str, str]]]], width: int) -> 
 
 class KeysScreen(Screen[None]):
     DEFAULT_CSS = """
-    KeysScreen #keys { padding: 0 1; height: auto; }
-    KeysScreen #first { height: 1; padding: 0 1; color: $text-muted; }
+    KeysScreen #list { padding: 0 1; height: auto; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,f1", "leave", "close", show=False),
     ]
 
     def compose(self) -> ComposeResult:
-        yield Static("keys and commands · Esc closes", id="first", markup=False)
+        yield TitleLine("Keys and commands")
         with VerticalScroll():
-            yield Static("", id="keys", markup=False)
+            yield Static("", id="list", markup=False)
+        yield KeyLine("↑ ↓ scroll", "Esc close")
 
     def on_mount(self) -> None:
         self.query_one(VerticalScroll).focus()
         self.on_resize()
 
     def on_resize(self) -> None:
-        text = keys_text(key_sections(type(self.app)), self.app.size.width - 4)
-        self.query_one("#keys", Static).update(text)
+        sections = key_sections(type(self.app))
+        text = keys_text(sections, self.app.size.width - 4, read_palette(self))
+        self.query_one("#list", Static).update(text)
 
     def action_leave(self) -> None:
         self.dismiss()

@@ -21,14 +21,18 @@ WIDE, TALL, TINY = 100, 16, 9  # columns and lines from which on, and below whic
 
 class PickerLayout(Screen[None]):
     DEFAULT_CSS = """
-    PickerLayout #place { height: 1; padding: 0 1; text-style: bold; }
+    PickerLayout #place {
+        height: 1; padding: 0 1; text-style: bold; text-wrap: nowrap; text-overflow: ellipsis;
+    }
     PickerLayout Input.-textual-compact { padding: 0 1 !important; background: $boost; }
     PickerLayout TranscriptView { overflow-x: hidden; }
     PickerLayout #title { display: none; }
     PickerLayout #lists { layout: horizontal; height: 1fr; }
     PickerLayout #beside { width: 1fr; border-left: solid $primary; }
-    PickerLayout #about { height: auto; max-height: 3; padding: 0 1; color: $text-muted; }
-    PickerLayout #offer { height: auto; max-height: 2; padding: 0 1; color: $success; }
+    PickerLayout #about {
+        height: auto; max-height: 6; padding: 0 1; margin-bottom: 1; color: $text-muted;
+    }
+    PickerLayout #offer { height: auto; max-height: 2; padding: 0 1; color: $text-success; }
     PickerLayout #keys { height: 1; padding: 0 1; color: $text-muted; }
     PickerLayout.narrow #lists { layout: vertical; }
     PickerLayout.narrow #beside { height: 45%; border-left: none; border-top: solid $primary; }

@@ -23,7 +23,7 @@ from recollect.redaction import redact
 from recollect.runtime.approval_preview import preview_approval
 from recollect.runtime.permission_policy import ApprovalAnswer
 from recollect.runtime.prompt_run import RunResult
-from recollect.terminal.approval_text import approval_text, approval_title
+from recollect.terminal.approval_text import approval_lines, approval_title
 from recollect.terminal.command_table import run_command
 from recollect.terminal.plain_output import PlainOutput, question_line
 from recollect.terminal.prompt_lines import PromptLines
@@ -184,7 +184,8 @@ class _PlainProgram:
             return
         shown = await preview_approval(active, asked.request)
         if not asked.answer.done():  # it was interrupted meanwhile
-            self.output.ask(asked, f"{approval_title(shown)}\n{approval_text(shown).plain}")
+            lines = [approval_title(shown), *(line.text for line in approval_lines(shown))]
+            self.output.ask(asked, "\n".join(lines))
             self._questions.append(asked)
             self._wake()
 

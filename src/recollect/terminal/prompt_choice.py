@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rich.style import Style
-from rich.text import Text as RichText
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.screen import ModalScreen
-from textual.widgets import Static
 
 from recollect.display.display_text import pad, truncate
 from recollect.display.entry_summary import summarize
-from recollect.terminal.row_list import RowList
+from recollect.terminal.row_list import Row, RowList
+from recollect.terminal.screen_lines import KeyLine, TitleLine
 from recollect.view.curation import is_spoken
 from recollect.view.view import View, ViewItem
 
 NO_LIMIT = "(no limit)"
-_DIM = Style(dim=True)
 
 
 def prompts_of(view: View) -> tuple[tuple[ViewItem, int], ...]:
@@ -36,11 +33,7 @@ def prompts_of(view: View) -> tuple[tuple[ViewItem, int], ...]:
 class PromptChoice(ModalScreen[str | None]):
     """The id of the entry that was chosen; empty: no limit; None: nothing was chosen."""
 
-    DEFAULT_CSS = """
-    PromptChoice #title { height: 1; padding: 0 1; text-style: bold; }
-    PromptChoice #keys { height: 1; padding: 0 1; color: $text-muted; }
-    PromptChoice { background: $surface; }
-    """
+    DEFAULT_CSS = "PromptChoice { background: $background; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         ("escape", "dismiss(None)", "Close"),
         ("q", "dismiss(None)", "Close"),
@@ -52,9 +45,9 @@ class PromptChoice(ModalScreen[str | None]):
         self.prompts = prompts_of(view)
 
     def compose(self) -> ComposeResult:
-        yield Static(self.heading, id="title", markup=False)
+        yield TitleLine(self.heading)
         yield RowList(self._draw)
-        yield Static("↑↓ move  Enter choose  Esc back", id="keys", markup=False)
+        yield KeyLine("Enter choose", "Esc back")
 
     def on_mount(self) -> None:
         ids = [item.entry.id for item, _ in self.prompts]
@@ -63,12 +56,12 @@ class PromptChoice(ModalScreen[str | None]):
         at = ids.index(self.chosen) + 1 if self.chosen in ids else len(ids)
         rows.show(len(ids) + 1, at)
 
-    def _draw(self, row: int, width: int) -> RichText:
+    def _draw(self, row: int, width: int) -> Row:
         if row == 0:
-            return RichText(NO_LIMIT, _DIM)
+            return [(NO_LIMIT, "dim")]
         item, behind = self.prompts[row - 1]
         head = pad(f"{behind:,}", 9, right=True)
-        return RichText(f"{head}  {truncate(summarize(item.message), max(4, width - 11))}")
+        return [(f"{head}  {truncate(summarize(item.message), max(4, width - 11))}", "plain")]
 
     @on(RowList.Chosen)
     def _choose(self, event: RowList.Chosen) -> None:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from rich.style import Style
 from textual.app import ComposeResult
 from textual.screen import Screen
-from textual.widgets import Static
 
 from recollect.display.display_text import one_line, sanitize
 from recollect.display.rewind_points import describe_preview
 from recollect.runtime.session_rewind import RewindPreview
+from recollect.terminal.palette import StyleName
 from recollect.terminal.rewind_steps import RewindChoice
-from recollect.terminal.row_browser import ROW_STYLES, RowPieces, WrappedLines
+from recollect.terminal.screen_lines import KeyLine, TitleLine
+from recollect.terminal.styled_lines import difference_style
+from recollect.terminal.wrapped_lines import ReadLine, WrappedLines
 
+_INDENT = "    "  # before the lines of a difference
 _CHOICES = {
     "conversation": RewindChoice("conversation"),
     "files": RewindChoice("files"),
@@ -24,24 +26,17 @@ _CHOICES = {
 }
 
 
-def style_lines(lines: Iterable[str]) -> RowPieces:
-    """Lines of a preview, with differences in colour; safe to show."""
-    return [(sanitize(line), _style(line)) for line in lines]
-
-
-def _style(line: str) -> Style:
-    if line.startswith("    "):
-        found = {"+": ROW_STYLES.added, "-": ROW_STYLES.removed, "@": ROW_STYLES.tool}
-        return found.get(line[4:5], ROW_STYLES.dim)
-    return ROW_STYLES.warned if line.startswith("  conflict") else ROW_STYLES.strong
+def preview_lines(lines: Iterable[str]) -> Iterator[ReadLine]:
+    """Lines of a preview, those of a difference in its colours; safe to show."""
+    for line in lines:
+        style: StyleName = "warned" if line.startswith("  conflict") else "strong"
+        is_difference = line.startswith(_INDENT)
+        if is_difference:
+            style = difference_style(line.removeprefix(_INDENT))
+        yield ReadLine([(sanitize(line), style)], exact=is_difference)
 
 
 class RewindPreviewScreen(Screen[RewindChoice | None]):
-    DEFAULT_CSS = """
-    RewindPreviewScreen .line { height: auto; padding: 0 1; }
-    RewindPreviewScreen #keys { color: $text-muted; max-height: 2; }
-    RewindPreviewScreen #where { max-height: 2; }
-    """
     BINDINGS = [
         ("escape,q", "leave", "Back"),
         ("c", "choose('conversation')", "Conversation"),
@@ -55,17 +50,17 @@ class RewindPreviewScreen(Screen[RewindChoice | None]):
         self._where, self._preview, self._root = where, preview, root
 
     def compose(self) -> ComposeResult:
-        yield Static(one_line(self._where), id="where", classes="line", markup=False)
-        yield WrappedLines(style_lines(describe_preview(self._preview, self._root)))
-        yield Static(self._keys(), id="keys", classes="line", markup=False)
+        yield TitleLine(one_line(self._where))
+        yield WrappedLines(preview_lines(describe_preview(self._preview, self._root)))
+        yield KeyLine(*self._keys())
 
-    def _keys(self) -> str:
+    def _keys(self) -> list[str]:
         keys = ["c conversation"]
         if self._preview.files:
             keys += ["f files", "b both"]
         if self._preview.conflicts:
             keys.append("o both, old content of conflicts beside")
-        return " · ".join([*keys, "Esc back"])
+        return [*keys, "Esc back"]
 
     def on_mount(self) -> None:
         self.query_one(WrappedLines).focus()

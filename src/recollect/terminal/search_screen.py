@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rich.style import Style
-from rich.text import Text as RichText
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -16,22 +14,21 @@ from recollect.display.display_text import one_line, truncate
 from recollect.display.entry_summary import describe_edit
 from recollect.display.entry_text import message_text
 from recollect.display.found_entries import SearchRow
+from recollect.display.home_paths import abbreviate_paths
 from recollect.entries import Message
 from recollect.errors import RecollectError
 from recollect.terminal.found_passage import passage_of
-from recollect.terminal.row_list import RowList
+from recollect.terminal.row_list import Row, RowList
+from recollect.terminal.screen_lines import KeyLine, TitleLine
 from recollect.terminal.session_runner import SessionRunner
 from recollect.terminal.text_screen import TextScreen
 
-_DIM, _ID = Style(dim=True), Style(color="yellow")
-KEYS = "↑↓ move  Enter text  o go there  Esc close"
+KEYS = ("Enter text", "o go there", "Esc close")
 
 
 class SearchScreen(Screen[None]):
     DEFAULT_CSS = """
-    SearchScreen #title { height: 1; padding: 0 1; text-style: bold; }
     SearchScreen #about { height: 1; padding: 0 1; color: $text-accent; }
-    SearchScreen #keys { height: 1; padding: 0 1; color: $text-muted; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         ("escape", "dismiss", "Close"),
@@ -44,20 +41,21 @@ class SearchScreen(Screen[None]):
         self.runner, self.words, self.found = runner, words, found
 
     def compose(self) -> ComposeResult:
-        yield Static(truncate(f"found for {one_line(self.words)}", 200), id="title", markup=False)
+        yield TitleLine(truncate(f"{len(self.found):,} found for: {one_line(self.words)}", 200))
         yield RowList(self._draw)
         yield Static("", id="about", markup=False)
-        yield Static(KEYS, id="keys", markup=False)
+        yield KeyLine(*KEYS)
 
     def on_mount(self) -> None:
         rows = self.query_one(RowList)
         rows.focus()
         rows.show(len(self.found))
 
-    def _draw(self, row: int, width: int) -> RichText:
+    def _draw(self, row: int, width: int) -> Row:
         found = self.found[row]
-        text = RichText(f"{found.short} ", _ID, no_wrap=True)
-        return text.append(truncate(found.passage, max(4, width - text.cell_len)), Style())
+        room = max(4, width - len(found.short) - 1)
+        passage = abbreviate_paths(found.passage, str(self.runner.runtime.folders.cwd))
+        return [(f"{found.short} ", "tool"), (truncate(passage, room), "plain")]
 
     @property
     def current(self) -> SearchRow:

@@ -20,6 +20,7 @@ from textual.strip import Strip
 
 from recollect.display.display_text import sanitize
 from recollect.display.plain_marks import MARKS, ascii_text
+from recollect.terminal.palette import Palette, StyleName
 
 Span: TypeAlias = tuple[str, Style]
 Line: TypeAlias = list[Segment]
@@ -27,25 +28,6 @@ Line: TypeAlias = list[Segment]
 GUTTER = 2  # columns before every line, for marks
 TAB = 4
 PLAIN = Style()
-
-
-class Palette(NamedTuple):
-    """The styles of what is shown; a screen takes the colours from its theme."""
-
-    user: Style = Style(bold=True)
-    user_mark: Style = Style(color="cyan", bold=True)
-    heading: Style = Style(bold=True)
-    code: Style = Style()  # a block of it: the background
-    inline_code: Style = Style(color="cyan")
-    link: Style = Style(underline=True)
-    dim: Style = Style(dim=True)
-    failed: Style = Style(color="red")
-    warned: Style = Style(color="yellow")
-    added: Style = Style(color="green")
-    removed: Style = Style(color="red")
-    tool: Style = Style(color="cyan")
-    chosen: Style = Style(color="cyan", bold=True)
-    below: Style = Style(reverse=True)
 
 
 class Look(NamedTuple):
@@ -115,6 +97,15 @@ def fold_line(line: Line, width: int) -> list[Line]:
 
 def line_width(line: Line) -> int:
     return sum(cell_len(segment.text) for segment in line)
+
+
+def difference_style(line: str) -> StyleName:
+    """Of a line of a unified difference."""
+    if line.startswith("+") and not line.startswith("+++ "):
+        return "added"
+    if line.startswith("-") and not line.startswith("--- "):
+        return "removed"
+    return "dim" if line.startswith(("@@", "+++ ", "--- ", "\\")) else "plain"
 
 
 def prefix_lines(

@@ -27,13 +27,30 @@ from recollect.terminal.session_runner import SessionRunner
 from recollect.terminal.start_options import StartOptions
 from recollect.terminal.terminal_driver import BoundedInputDriver, PasteTooLong
 from recollect.terminal.terminal_events import PromptEnded, SessionOpened, TerminalEvent
-from recollect.terminal.theme_choice import choose_theme
+from recollect.terminal.theme_choice import LIGHT_THEME, choose_theme
 from recollect.text import format_size
+
+LOW = 9  # lines of a terminal, below which there is no room for borders and keys
 
 
 class TerminalApp(App[int]):
     TITLE = "recollect"
     ENABLE_COMMAND_PALETTE = False
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (LOW, "-high")]
+    CSS = """
+    * {
+        scrollbar-size-vertical: 1; scrollbar-color: $foreground 25%;
+        scrollbar-background: $background; scrollbar-background-hover: $background;
+        scrollbar-background-active: $background;
+    }
+    Screen.-low PromptInput, Screen.-low PromptInput:focus {
+        border: none; min-height: 1; max-height: 3;
+    }
+    Screen.-low KeyLine { display: none; }
+    Screen.-low ApprovalPanel { border: none; }
+    Screen.-low ApprovalPanel OptionList { max-height: 2; }
+    Screen { overflow: hidden; }
+    """
     BINDINGS = [
         Binding("ctrl+d", "leave", "leave, if nothing is typed"),
         Binding("f1", "show_keys", "all keys and commands"),
@@ -41,6 +58,7 @@ class TerminalApp(App[int]):
 
     def __init__(self, options: StartOptions) -> None:
         super().__init__()
+        self.register_theme(LIGHT_THEME)
         self.runner = SessionRunner(options, self._told)
         self.stored = StoredSession(
             "recollect -r {}", options.store, persists=options.store_persists

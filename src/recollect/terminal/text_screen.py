@@ -7,6 +7,7 @@ opens and scrolls like a short one; lines of any length are folded.
 from __future__ import annotations
 
 import asyncio
+import re
 from bisect import bisect_right
 from itertools import accumulate
 from typing import ClassVar
@@ -21,13 +22,19 @@ from textual.geometry import Size
 from textual.screen import Screen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 from recollect.display.display_text import display_width, one_line, sanitize, truncate
+from recollect.terminal.screen_lines import KeyLine, TitleLine
+from recollect.terminal.wrapped_lines import READING_KEYS
 
 SHORT = 50_000  # characters: longer texts are prepared beside the event loop
 MEASURED = 4_000  # characters: longer lines are folded by their number, not by their width
 _FOUND = Style(reverse=True)
+# of these blocks some characters are two columns wide; of those without them none is
+_PERHAPS_WIDE = re.compile(
+    "[\u1100-\u115f\u231a-\u23ff\u25fd-\u27bf\u2b00-\u2bff\u2e80-\U0010ffff]"
+)
 
 
 class PagedText:
@@ -45,7 +52,8 @@ class PagedText:
 
     def _step(self, line: str) -> int:
         """Characters in a row: half as many where some may be two columns wide."""
-        if line.isascii() or (len(line) <= MEASURED and display_width(line) <= len(line)):
+        is_narrow = line.isascii() or not _PERHAPS_WIDE.search(line)
+        if is_narrow or (len(line) <= MEASURED and display_width(line) <= len(line)):
             return self.width
         return self.width // 2
 
@@ -87,15 +95,7 @@ class PagedText:
 
 class TextView(ScrollView, can_focus=True):
     DEFAULT_CSS = "TextView { height: 1fr; min-height: 1; padding: 0 1; overflow-x: hidden; }"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        ("up", "scroll_up", "Up"),
-        ("down", "scroll_down", "Down"),
-        ("space", "page_down", "Page down"),
-        ("pageup", "page_up", "Page up"),
-        ("pagedown", "page_down", "Page down"),
-        ("home", "scroll_home", "Beginning"),
-        ("end", "scroll_end", "End"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*READING_KEYS]
 
     def __init__(self) -> None:
         super().__init__()
@@ -153,8 +153,6 @@ class TextScreen(Screen[None]):
     """One text with a title; `keys` are what else can be pressed, for the last line."""
 
     DEFAULT_CSS = """
-    TextScreen #title { height: 1; padding: 0 1; text-style: bold; }
-    TextScreen #keys { height: 1; padding: 0 1; color: $text-muted; }
     TextScreen #find { height: 1; border: none; display: none; }
     TextScreen #find.open { display: block; }
     """
@@ -166,17 +164,17 @@ class TextScreen(Screen[None]):
         ("N", "previous", "Previous"),
         ("c", "copy", "Copy"),
     ]
-    KEYS = "↑↓ PgUp PgDn · / search · n N next · c copy · Esc close"
+    KEYS: tuple[str, ...] = ("/ search", "n N next", "c copy", "Esc close")
 
     def __init__(self, title: str, text: str = "") -> None:
         super().__init__()
         self.heading, self.text = title, text
 
     def compose(self) -> ComposeResult:
-        yield Static("", id="title", markup=False)
+        yield TitleLine()
         yield TextView()
         yield Input(id="find", placeholder="search")
-        yield Static(self.KEYS, id="keys", markup=False)
+        yield KeyLine(*self.KEYS)
 
     def on_mount(self) -> None:
         self.view.focus()
@@ -190,7 +188,7 @@ class TextScreen(Screen[None]):
     async def show_text(self, title: str, text: str) -> None:
         """Another text; sanitizing megabytes is not done on the event loop."""
         self.heading, self.text = title, text
-        self.query_one("#title", Static).update(truncate(one_line(title), 400))
+        self.query_one(TitleLine).update(truncate(one_line(title), 400))
         if len(text) < SHORT:
             self.view.show(sanitize(text))
         else:
@@ -199,7 +197,7 @@ class TextScreen(Screen[None]):
 
     def say(self, text: str) -> None:
         """A word in the last line."""
-        self.query_one("#keys", Static).update(f"{one_line(text)} · {self.KEYS}")
+        self.query_one(KeyLine).show(one_line(text), *self.KEYS)
 
     def action_leave(self) -> None:
         if self.query_one("#find", Input).has_class("open"):

@@ -14,7 +14,6 @@ from time import monotonic
 from typing import Any, ClassVar
 
 from rich.segment import Segment
-from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Offset, Region, Size
@@ -24,41 +23,19 @@ from textual.selection import Selection
 from textual.strip import Strip
 
 from recollect.terminal.block import Block
-from recollect.terminal.styled_lines import GUTTER, Look, Palette
+from recollect.terminal.palette import read_palette
+from recollect.terminal.styled_lines import GUTTER, Look
 from recollect.terminal.transcript_blocks import BlockList
 from recollect.terminal.transcript_copying import block_text, highlight, selected_text
 from recollect.terminal.transcript_layout import TranscriptLayout
 
 PAINT_SECONDS = 1 / 30  # between two paints of what arrives
-DIM = 0.6  # how much of the text's colour dim text has
 NEW_BELOW = " ↓ new below "
 _NEAR = 3  # screenfuls that are measured on the way; further away places are estimated
 
 
 class TranscriptView(ScrollView, can_focus=True):
-    DEFAULT_CSS = """
-    TranscriptView {
-        height: 1fr; overflow-x: hidden; overflow-y: scroll; scrollbar-size-vertical: 1;
-        scrollbar-background: $background; scrollbar-color: $panel;
-        scrollbar-background-hover: $background; scrollbar-background-active: $background;
-    }
-    TranscriptView > .transcript--user { background: $surface; color: $foreground; }
-    TranscriptView > .transcript--user-mark { color: $primary; background: $surface; }
-    TranscriptView > .transcript--heading { color: $primary; text-style: bold; }
-    TranscriptView > .transcript--code { background: $surface; }
-    TranscriptView > .transcript--inline-code { color: $text-accent; }
-    TranscriptView > .transcript--link { text-style: underline; }
-    TranscriptView > .transcript--failed { color: $text-error; }
-    TranscriptView > .transcript--warned { color: $text-warning; }
-    TranscriptView > .transcript--added { color: $text-success; background: $success-muted; }
-    TranscriptView > .transcript--removed { color: $text-error; background: $error-muted; }
-    TranscriptView > .transcript--tool { color: $text-primary; }
-    TranscriptView > .transcript--chosen { color: $accent; }
-    TranscriptView > .transcript--below { color: $background; background: $accent; }
-    """
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        f"transcript--{name.replace('_', '-')}" for name in Palette._fields
-    }
+    DEFAULT_CSS = "TranscriptView { height: 1fr; overflow-x: hidden; overflow-y: scroll; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "choose(-1)", "Block above", show=False),
         Binding("down", "choose(1)", "Block below", show=False),
@@ -145,19 +122,10 @@ class TranscriptView(ScrollView, can_focus=True):
                 width,
                 dark=self.app.current_theme.dark,
                 ascii=self._ascii,
-                palette=Palette(*map(self._component_style, Palette._fields)),
+                palette=read_palette(self),
                 base=self.rich_style,
             )
         return self._look
-
-    def _component_style(self, name: str) -> Style:
-        """Only what the style sheet says: the background is that of what it stands on."""
-        css = f"transcript--{name.replace('_', '-')}"
-        style = self.get_component_rich_style(css, partial=True)
-        if name != "dim" or style.color is not None:
-            return style
-        _, _, background, color = self.colors  # in any theme between the text and what is under it
-        return Style(color=background.blend(color, DIM).rich_color)
 
     def notify_style_update(self) -> None:
         super().notify_style_update()

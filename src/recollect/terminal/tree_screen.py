@@ -5,14 +5,11 @@ again here, in this session or in a new one.
 from __future__ import annotations
 
 import asyncio
+from typing import ClassVar
 
-from rich.style import Style
-from textual import work
-from textual.app import ComposeResult
-from textual.screen import Screen
-from textual.widgets import Static
+from textual.binding import BindingType
 
-from recollect.display.display_text import display_width, sanitize, truncate
+from recollect.display.display_text import display_width, truncate
 from recollect.display.session_tree import (
     SessionTree,
     TreeRow,
@@ -20,86 +17,46 @@ from recollect.display.session_tree import (
     read_tree,
     read_turn,
 )
-from recollect.errors import RecollectError
-from recollect.runtime.session_rewind import session_roots
-from recollect.terminal.rewind_preview_screen import RewindPreviewScreen
-from recollect.terminal.rewind_steps import (
-    SessionMoved,
-    current_session,
-    fork_here,
-    go_back,
-    go_to_session,
-    look_ahead,
-)
-from recollect.terminal.row_browser import ROW_STYLES, RowBrowser, RowPieces, WrappedLines
+from recollect.terminal.history_screen import HistoryScreen
+from recollect.terminal.palette import StyleName
+from recollect.terminal.rewind_steps import current_session, fork_here, go_to_session
+from recollect.terminal.row_list import Row
 from recollect.terminal.session_runner import SessionRunner
+from recollect.terminal.text_screen import TextScreen
 
-KEYS = "Enter go there · f fork there · v text · → unfold · a all · Esc leave"
 ABOUT_WIDTH = 50
 
 
-class TreeScreen(Screen[str | None]):
-    DEFAULT_CSS = """
-    TreeScreen .line { height: auto; padding: 0 1; }
-    TreeScreen #title { text-style: bold; height: 1; }
-    TreeScreen #keys { color: $text-muted; max-height: 2; }
-    TreeScreen #problem { color: $warning; max-height: 3; display: none; }
-    """
-    BINDINGS = [
-        ("escape,q", "leave", "Leave"),
-        ("enter", "go", "Go there"),
+class TreeScreen(HistoryScreen[str | None]):
+    HEADING = "Every branch of this session"
+    KEYS = ("Enter go there", "f fork there", "v text", "→ ← unfold, fold", "a all", "Esc leave")
+    BINDINGS: ClassVar[list[BindingType]] = [
         ("f", "fork", "Fork there"),
         ("v", "view", "Text"),
-        ("right,l,space", "unfold", "Unfold"),
-        ("left,h", "fold", "Fold"),
-        ("a", "unfold_all", "Unfold all"),
     ]
 
     def __init__(self, runner: SessionRunner) -> None:
-        super().__init__()
-        self.runner = runner
+        super().__init__(runner)
         self.tree_shown: SessionTree | None = None
-        self.rows: list[TreeRow] = []
-        self._unfolded: set[str] = set()  # branches, by their first entry
-        self._is_changing = False  # files or the session, right now
-
-    def compose(self) -> ComposeResult:
-        yield Static("Every branch of this session", id="title", classes="line", markup=False)
-        yield RowBrowser()
-        yield Static("", id="problem", classes="line", markup=False)
-        yield Static(KEYS, id="keys", classes="line", markup=False)
-
-    def on_mount(self) -> None:
-        self.query_one(RowBrowser).focus()
-        self.read()
+        self.rows: list[TreeRow] = []  # branches are unfolded by their first entry
 
     # --- what is shown ---------------------------------------------------------------------------
 
-    @work(exclusive=True, group="read")
-    async def read(self) -> None:
-        """Read the session anew, with the cursor where its head is."""
-        try:
-            session = current_session(self.runner, "show")
-            self.tree_shown = await read_tree(self.runner.runtime.store, session.id)
-        except RecollectError as error:
-            self.show_problem(str(error))
-            return
+    async def read_rows(self) -> None:
+        """With the cursor where the session's head is."""
+        session = current_session(self.runner, "show")
+        self.tree_shown = await read_tree(self.runner.runtime.store, session.id)
         await self._show_rows(self.tree_shown.head_node)
-
-    def show_problem(self, text: str) -> None:
-        line = self.query_one("#problem", Static)
-        line.update(sanitize(text))
-        line.display = bool(text)
 
     async def _show_rows(self, node: int) -> None:
         """With the cursor on this node."""
         if self.tree_shown is not None:
-            rows = await asyncio.to_thread(self.tree_shown.rows, frozenset(self._unfolded))
+            rows = await asyncio.to_thread(self.tree_shown.rows, frozenset(self.unfolded))
             cursor = next((n for n, row in enumerate(rows) if row.node == node), 0)
             self.rows = rows
-            self.query_one(RowBrowser).show(len(rows), self._row, cursor)
+            self.list.show(len(rows), cursor)
 
-    def _row(self, number: int, width: int) -> RowPieces:
+    def make_row(self, number: int, width: int) -> Row:
         row, tree = self.rows[number], self.tree_shown
         assert tree is not None
         about = f"  {tree.about(row)}" if width >= ABOUT_WIDTH else ""
@@ -108,120 +65,66 @@ class TreeScreen(Screen[str | None]):
         room = max(4, width - display_width(about))
         text = truncate(tree.label(row, room), room)
         gap = " " * (width - display_width(text) - display_width(about))
-        return [(text, self._style(row, tree)), (gap + about, ROW_STYLES.dim)]
+        return [(text, self._style(row, tree)), (gap + about, "dim")]
 
-    def _style(self, row: TreeRow, tree: SessionTree) -> Style:
+    def _style(self, row: TreeRow, tree: SessionTree) -> StyleName:
         if row.session is not None:
-            return ROW_STYLES.tool
-        return ROW_STYLES.strong if tree.is_on_path(row.node) else Style()
+            return "tool"
+        return "strong" if tree.is_on_path(row.node) else "plain"
 
     # --- keys ------------------------------------------------------------------------------------
 
     @property
     def row(self) -> TreeRow | None:
-        cursor = self.query_one(RowBrowser).cursor
+        cursor = self.list.cursor
         return self.rows[cursor] if 0 <= cursor < len(self.rows) else None
 
     async def action_unfold(self) -> None:
         if (row := self.row) is not None and row.branch:
-            self._unfolded.add(row.branch)
+            self.unfolded.add(row.branch)
             await self._show_rows(row.node)
 
     async def action_fold(self) -> None:
         """The branch that begins here, or else the one that this is in."""
-        row = find_unfolded(self.rows, self.query_one(RowBrowser).cursor)
+        row = find_unfolded(self.rows, self.list.cursor)
         if row is not None:
-            self._unfolded.discard(row.branch)
+            self.unfolded.discard(row.branch)
             await self._show_rows(row.node)
 
     async def action_unfold_all(self) -> None:
         row, tree = self.row, self.tree_shown
         if row is not None and tree is not None:
             every = await asyncio.to_thread(tree.branch_keys)
-            self._unfolded = set() if every <= self._unfolded else set(every)
+            self.unfolded = set() if every <= self.unfolded else set(every)
             await self._show_rows(row.node)
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
-        """No key interrupts a change that is being made."""
-        return not self._is_changing and super().check_action(action, parameters) is not False
-
-    def action_leave(self) -> None:
-        self.dismiss(None)
-
-    @work(exclusive=True, group="look")
-    async def action_go(self) -> None:
+    async def choose(self) -> str | None:
+        """What to say then."""
         row, tree = self.row, self.tree_shown
         if row is None or tree is None:
-            return
-        self.show_problem("")
-        try:
-            notice = await self._open(row, tree)
-        except RecollectError as error:
-            self.show_problem(str(error))
-            if isinstance(error, SessionMoved):
-                self.read()
-            return
-        finally:
-            self._is_changing = False
-        if notice is not None:
-            self.dismiss(notice)
-
-    async def _open(self, row: TreeRow, tree: SessionTree) -> str | None:
-        """Go there; what to say then, or None if the user did not want to."""
+            return None
         if row.session is not None:
             await go_to_session(self.runner, row.session.id)
             return "this is the session it was forked from" if row.is_parent else "this is the fork"
-        preview = await look_ahead(self.runner, tree.outline, tree.target(row))
-        root = session_roots(tree.outline.session)[0]
         where = f"the end of {'this branch' if row.folded else 'this turn'}: {tree.text(row)}"
-        choice = await self.app.push_screen_wait(RewindPreviewScreen(where, preview, root))
-        if choice is None:
+        done = await self.go_there(tree.outline, tree.target(row), where)
+        return done.notice if done is not None else None
+
+    def action_fork(self) -> None:
+        self.carry_out(self._fork)
+
+    async def _fork(self) -> str | None:
+        row, tree = self.row, self.tree_shown
+        if row is None or tree is None or row.session is not None:
             return None
-        self._is_changing = True
-        self.show_problem("going there …")
-        return (await go_back(self.runner, preview, choice)).notice
+        return await fork_here(self.runner, tree.outline.session, tree.target(row))
 
-    @work(exclusive=True, group="look")
-    async def action_fork(self) -> None:
-        row, tree = self.row, self.tree_shown
-        if row is None or tree is None or row.session is not None:
-            return
-        try:
-            notice = await fork_here(self.runner, tree.outline.session, tree.target(row))
-        except RecollectError as error:
-            self.show_problem(str(error))
-            return
-        self.dismiss(notice)
+    def action_view(self) -> None:
+        self.carry_out(self._view)
 
-    @work(exclusive=True, group="look")
-    async def action_view(self) -> None:
+    async def _view(self) -> None:
+        """The whole text of a turn."""
         row, tree = self.row, self.tree_shown
-        if row is None or tree is None or row.session is not None:
-            return
-        try:
+        if row is not None and tree is not None and row.session is None:
             lines = await read_turn(self.runner.runtime.store, tree, row)
-        except RecollectError as error:
-            self.show_problem(str(error))
-            return
-        await self.app.push_screen_wait(TurnTextScreen([(line, Style()) for line in lines]))
-
-
-class TurnTextScreen(Screen[None]):
-    """The whole text of a turn."""
-
-    DEFAULT_CSS = "TurnTextScreen Static { height: 1; padding: 0 1; color: $text-muted; }"
-    BINDINGS = [("escape,q,v", "leave", "Back")]
-
-    def __init__(self, lines: RowPieces) -> None:
-        super().__init__()
-        self._lines = lines
-
-    def compose(self) -> ComposeResult:
-        yield WrappedLines(self._lines)
-        yield Static("↑ ↓ scroll · Esc back", markup=False)
-
-    def on_mount(self) -> None:
-        self.query_one(WrappedLines).focus()
-
-    def action_leave(self) -> None:
-        self.dismiss()
+            await self.app.push_screen_wait(TextScreen(tree.text(row), "\n".join(lines)))

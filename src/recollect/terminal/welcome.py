@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from recollect.display.display_text import one_line
+from recollect.display.home_paths import abbreviate_home
 from recollect.errors import RecollectError
 from recollect.runtime.model_choice import next_model
 from recollect.terminal.session_runner import SessionRunner
@@ -18,15 +17,8 @@ async def welcome_lines(runner: SessionRunner) -> tuple[str, ...]:
     if runner.options.welcome:
         return (runner.options.welcome,)
     model = next_model(runtime.settings, (), runner.run_options.model)
-    folder, mode = _shorten(runtime.folders.cwd), runtime.settings.permissions.mode
+    folder, mode = abbreviate_home(str(runtime.folders.cwd)), runtime.settings.permissions.mode
     return (
         one_line(f"{folder} · {model.name} · mode {mode}"),
         "/help lists the commands, F1 all keys",
     )
-
-
-def _shorten(folder: Path) -> str:
-    try:
-        return f"~/{folder.relative_to(Path.home())}"
-    except (RuntimeError, ValueError):
-        return str(folder)

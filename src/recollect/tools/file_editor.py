@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 from recollect.tools.diff import unified_diff
 from recollect.tools.ignored_files import refuse_hidden
@@ -35,13 +36,31 @@ _ENDING_NAMES = {"\r\n": "CRLF", "\r": "CR"}
 _BYTE_ORDER_MARK = "\ufeff"
 
 
+class PlannedChange(NamedTuple):
+    """What a call would make of a file; nothing is written yet."""
+
+    path: Path  # the real one
+    before: bytes | None  # None: there is no file
+    old: DecodedText | None  # None: there was no text
+    data: bytes  # what is to be in it
+    ignored: tuple[str, ...] = ()  # differences that were ignored to find the text
+
+    def diff(self) -> str:
+        if self.data == self.before:
+            return "(it has this content already)"
+        new = decode_bytes(self.data)
+        if new is None:
+            return "(the new content is not text)"
+        old = "" if self.old is None else normalize(self.old.shown)
+        diff = unified_diff(old, normalize(new.shown), quote(self.path))
+        return diff or "(only line breaks changed)"
+
+
 async def write_file(file_path: str, content: str, context: ToolContext) -> str:
-    before, path = await asyncio.to_thread(_read_before, context, context.locate(file_path))
-    old, data = await asyncio.to_thread(_prepare_content, content, before or b"", path)
+    path, before, old, data, _ = change = await plan_write(file_path, content, context)
     if before == data:
         return f"{quote(path)} has this content already; nothing was written"
-    await context.before_change(path)
-    await asyncio.to_thread(write_content, context.roots, str(path), data, expected=before)
+    await _write(change, context)
     context.shown.note_written(data)  # the model knows it
     lines = content.count("\n") + (not content.endswith("\n") and content != "")
     size = f"{lines:,} lines, {len(data):,} bytes{_describe_kept(old, content)}"
@@ -50,8 +69,7 @@ async def write_file(file_path: str, content: str, context: ToolContext) -> str:
     if old is None:
         was = "there was nothing in it" if not before else "the old content was not text"
         return f"Wrote {quote(path)} ({size}); {was}."
-    diff = await asyncio.to_thread(_diff, old, data, path)
-    return f"Wrote {quote(path)} ({size}):\n{diff}"
+    return f"Wrote {quote(path)} ({size}):\n{await asyncio.to_thread(change.diff)}"
 
 
 async def edit_file(
@@ -61,9 +79,46 @@ async def edit_file(
     expected_replacements: int,
     context: ToolContext,
 ) -> str:
+    change = await plan_replace(file_path, old_string, new_string, expected_replacements, context)
+    if change.before is None:
+        return await write_file(file_path, new_string, context)
+    # what was a secret stays one: this call alone was approved
+    kept = context.approved and await asyncio.to_thread(is_secret_file, context, change.path)
+    await _write(change, context)
+    if not kept:
+        context.shown.note_written(change.data)
+    times = "once" if expected_replacements == 1 else f"{expected_replacements} times"
+    ignored = f", ignoring {' and '.join(change.ignored)}" if change.ignored else ""
+    diff = await asyncio.to_thread(change.diff)
+    return f"Replaced {times} in {quote(change.path)}{ignored}:\n{diff}"
+
+
+async def _write(change: PlannedChange, context: ToolContext) -> None:
+    await context.before_change(change.path)
+    await asyncio.to_thread(
+        write_content, context.roots, str(change.path), change.data, expected=change.before
+    )
+
+
+# --- what a call would do ----------------------------------------------------------------------
+
+
+async def plan_write(file_path: str, content: str, context: ToolContext) -> PlannedChange:
+    before, path = await asyncio.to_thread(_read_before, context, context.locate(file_path))
+    old, data = await asyncio.to_thread(_prepare_content, content, before or b"", path)
+    return PlannedChange(path, before, old, data)
+
+
+async def plan_replace(
+    file_path: str,
+    old_string: str,
+    new_string: str,
+    expected_replacements: int,
+    context: ToolContext,
+) -> PlannedChange:
     before, path = await asyncio.to_thread(_read_before, context, context.locate(file_path))
     if before is None and not old_string:
-        return await write_file(file_path, new_string, context)
+        return await plan_write(file_path, new_string, context)
     if before is None:
         raise ToolFailed(
             f"{quote(path)} does not exist; write_file makes new files, and so does replace with "
@@ -75,45 +130,7 @@ async def edit_file(
         plan_edit, old.text, old_string, new_string, expected_replacements, quote(path)
     )
     data = await asyncio.to_thread(_encode_edits, old, plan, new_string, path)
-    # what was a secret stays one: this call alone was approved
-    kept = context.approved and await asyncio.to_thread(is_secret_file, context, path)
-    await context.before_change(path)
-    await asyncio.to_thread(write_content, context.roots, str(path), data, expected=before)
-    if not kept:
-        context.shown.note_written(data)
-    diff = await asyncio.to_thread(_diff, old, data, path)
-    times = "once" if expected_replacements == 1 else f"{expected_replacements} times"
-    ignored = f", ignoring {' and '.join(plan.ignored)}" if plan.ignored else ""
-    return f"Replaced {times} in {quote(path)}{ignored}:\n{diff}"
-
-
-async def preview_write(file_path: str, content: str, context: ToolContext) -> str:
-    """The change that `write_file` would make, as a unified diff; nothing is written."""
-    before, path = await asyncio.to_thread(_read_before, context, context.locate(file_path))
-    old, data = await asyncio.to_thread(_prepare_content, content, before or b"", path)
-    shown = DecodedText("", TextFormat()) if old is None else old
-    return await asyncio.to_thread(_diff, shown, data, path)
-
-
-async def preview_edit(
-    file_path: str,
-    old_string: str,
-    new_string: str,
-    expected_replacements: int,
-    context: ToolContext,
-) -> str:
-    """The change that `replace` would make, as a unified diff; nothing is written."""
-    before, path = await asyncio.to_thread(_read_before, context, context.locate(file_path))
-    if before is None and not old_string:
-        return await preview_write(file_path, new_string, context)
-    if before is None:
-        raise ToolFailed(f"{quote(path)} does not exist")
-    old = await asyncio.to_thread(_decode_to_edit, before, path)
-    plan = await asyncio.to_thread(
-        plan_edit, old.text, old_string, new_string, expected_replacements, quote(path)
-    )
-    data = await asyncio.to_thread(_encode_edits, old, plan, new_string, path)
-    return await asyncio.to_thread(_diff, old, data, path)
+    return PlannedChange(path, before, old, data, plan.ignored)
 
 
 def _read_before(context: ToolContext, path: str) -> tuple[bytes | None, Path]:
@@ -214,14 +231,6 @@ def _check_size(data: bytes) -> bytes:
 
 
 # --- the answer --------------------------------------------------------------------------------
-
-
-def _diff(old: DecodedText, data: bytes, path: Path) -> str:
-    new = decode_bytes(data)
-    if new is None:
-        return "(the new content is not text)"
-    diff = unified_diff(normalize(old.shown), normalize(new.shown), quote(path))
-    return diff or "(only line breaks changed)"
 
 
 def _describe_kept(old: DecodedText | None, content: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from recollect.codecs.fixes import Fix, leave_out, quote_text
+from recollect.codecs.fixes import Fix, leave_out, leave_out_choice, quote_text
 from recollect.codecs.foreign_json import (
     SURROGATES,
     encode,
@@ -172,9 +172,7 @@ def _named_choice(options: RequestOptions, fixes: list[Fix]) -> dict[str, Any] |
     if choice == "auto":
         return None
     if not options.tools:
-        if choice != "none":
-            line = f"the tool choice {quote_text(choice)} is left out: there are no tools"
-            leave_out(fixes, line)
+        leave_out_choice(fixes, choice)
         return None
     if choice == "none":
         return {"type": "none"}

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from recollect.codecs.fixes import Fix, leave_out, quote_text
+from recollect.codecs.fixes import Fix, leave_out, leave_out_choice, quote_text
 from recollect.codecs.foreign_json import SURROGATES, encode, replace_surrogates
 from recollect.codecs.gemini.encode_message import encode_object
 from recollect.codecs.gemini.openapi_schema import fits_openapi
@@ -100,9 +100,7 @@ def _tool_choice(options: RequestOptions, fixes: list[Fix]) -> dict[str, Any] | 
         return None
     if not options.tools:
         # Gemini answers 400 to a choice without tools; "none" changes nothing then
-        if choice != "none":
-            line = f"the tool choice {quote_text(choice)} is left out: there are no tools"
-            leave_out(fixes, line)
+        leave_out_choice(fixes, choice)
         return None
     if choice in ("none", "required"):
         return {"mode": "NONE" if choice == "none" else "ANY"}

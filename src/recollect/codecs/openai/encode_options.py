@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from recollect.codecs.fixes import Fix, leave_out, quote_text
+from recollect.codecs.fixes import Fix, leave_out, leave_out_choice, quote_text
 from recollect.codecs.foreign_json import encode_json, raw_object
 from recollect.codecs.openai.encode_message import encode_message
 from recollect.codecs.provider_rules import OpenAIQuirks
@@ -107,10 +107,7 @@ def _effort(quirks: OpenAIQuirks, effort: str, fixes: list[Fix]) -> dict[str, An
 def _tools(options: RequestOptions, fixes: list[Fix]) -> dict[str, Any]:
     choice = options.tool_choice
     if not options.tools:
-        if choice != "auto":
-            leave_out(
-                fixes, f"the tool choice {quote_text(choice)} is left out: there are no tools"
-            )
+        leave_out_choice(fixes, choice)
         return {}
     body: dict[str, Any] = {"tools": _declare(options.tools, fixes)}
     if options.generation.parallel_calls is not None:

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import psycopg
 
-from recollect.entries import Body, Entry, Message, Title, check
+from recollect.entries import Body, Entry, Message, check
 from recollect.errors import (
     BadInput,
     HeadMoved,
@@ -51,7 +51,7 @@ from recollect.store.postgres.stored_contents import StoredContents
 from recollect.store.postgres.tables import migrate
 from recollect.store.postgres.upkeep import Upkeep
 from recollect.store.postgres.writer_lease import WriterLease
-from recollect.store.session_rows import clean_title
+from recollect.store.rename_session import rename_session
 
 T = TypeVar("T")
 LONG_BATCH = 200  # items; larger appends are encoded in a thread
@@ -161,13 +161,7 @@ class PostgresStore(StoredContents):
         return await self.session(session)
 
     async def rename(self, session: str, title: str) -> SessionInfo:
-        if not clean_title(title):
-            raise BadInput("a title needs at least one visible character")
-        while True:
-            current = await self.session(session)
-            with contextlib.suppress(HeadMoved):
-                await self.append(current.id, [Title(title=title)], parent=current.head)
-                return await self.session(session)
+        return await rename_session(self, session, title)
 
     async def trash(self, session: str) -> SessionInfo:
         return await self._set_trashed(session, now())

@@ -80,17 +80,20 @@ _FIELDS = (
 )
 _STATE = f"SELECT {_FIELDS} FROM sessions s WHERE s.tree = %s AND s.session = %s"  # noqa: S608
 LISTED = f"SELECT {_FIELDS}, p.path FROM sessions s LEFT JOIN projects p ON p.project = s.project"  # noqa: S608
-_CONTAINS = """
+# what a session stands on: segments before its own, and up to which entry
+BASES = """
 WITH RECURSIVE bases (segment, n) AS (
   SELECT base_segment, base_n FROM segments
     WHERE tree = %(tree)s AND session = %(session)s AND base_segment IS NOT NULL
   UNION SELECT g.base_segment, g.base_n FROM bases b
     JOIN segments g ON g.tree = %(tree)s AND g.segment = b.segment
     WHERE g.base_segment IS NOT NULL)
+"""
+_CONTAINS = f"""{BASES}
 SELECT 1 FROM segments
   WHERE tree = %(tree)s AND segment = %(segment)s AND session = %(session)s
 UNION ALL SELECT 1 FROM bases WHERE segment = %(segment)s AND n >= %(n)s LIMIT 1
-"""
+"""  # noqa: S608
 
 
 def raw_id(given: str) -> bytes:

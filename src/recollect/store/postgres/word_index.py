@@ -27,7 +27,7 @@ from recollect.store.postgres.connections import Connection, Database
 from recollect.store.postgres.contents import read_last
 from recollect.store.postgres.path_reader import decode_bodies
 from recollect.store.postgres.project_rows import find_project
-from recollect.store.postgres.session_states import EntryPlace, find_tree, raw_id
+from recollect.store.postgres.session_states import BASES, EntryPlace, find_tree, raw_id
 from recollect.store.ranked_search import rank_entries
 from recollect.store.search_tokenizer import fold_text, index_text
 
@@ -47,18 +47,12 @@ _NOTHING = "'\ue002'"  # a word that no entry has
 _ROWS = "SELECT f.tree, f.segment, f.n, f.session, f.time FROM"
 _VISIBLE = " JOIN sessions s ON s.tree = f.tree AND s.session = f.session WHERE s.trashed IS NULL"
 _NEWEST = " ORDER BY f.time DESC, f.tree DESC, f.segment DESC, f.n DESC"
-_RUNS = """
-WITH RECURSIVE bases (segment, n) AS (
-  SELECT base_segment, base_n FROM segments
-    WHERE tree = %(tree)s AND session = %(session)s AND base_segment IS NOT NULL
-  UNION SELECT g.base_segment, g.base_n FROM bases b
-    JOIN segments g ON g.tree = %(tree)s AND g.segment = b.segment
-    WHERE g.base_segment IS NOT NULL)
+_RUNS = f"""{BASES}
 SELECT segment, 2147483647 FROM segments WHERE tree = %(tree)s AND session = %(session)s
 UNION ALL SELECT b.segment, max(b.n) FROM bases b
   JOIN segments g ON g.tree = %(tree)s AND g.segment = b.segment AND g.session <> %(session)s
   GROUP BY b.segment ORDER BY 1 DESC LIMIT %(most)s
-"""
+"""  # noqa: S608
 
 
 class RowPlace(NamedTuple):
