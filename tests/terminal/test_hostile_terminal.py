@@ -24,6 +24,7 @@ from tests.terminal.tmux import READY, OpenTerminal, RealTerminal, needs_tmux
 pytestmark = needs_tmux
 
 ROUNDS, PIECES = 3, 60  # of replies, and as many of output
+OWN_COMMAND = "!cat evil0; echo; echo over $((1 + 2))"
 
 
 def test_what_is_found_in_the_output_is_what_a_terminal_obeys() -> None:
@@ -91,6 +92,7 @@ def play(cli: Cli, terminal: RealTerminal, written: Path, seed: int, size: tuple
             terminal.wait_for(READY, without=("esc to interrupt",))
             if not number:
                 show_output(terminal)
+        terminal.say(OWN_COMMAND, "over 3", READY)
         terminal.say("and an error", READY)
         terminal.say("are you there", "I am here.", READY)
         terminal.wait_for(READY, without=("esc to interrupt",))
@@ -115,6 +117,7 @@ def play_lines(cli: Cli, terminal: RealTerminal, written: Path, seed: int, piece
         before = terminal.modes, terminal.clipboard, terminal.title
         terminal.say("begin", "question: ")
         terminal.say("n", "round 0 is over")
+        terminal.say(OWN_COMMAND, "over 3")
         terminal.say("and an error", "error: ")
         terminal.say("are you there", "I am here.", "done in")
         assert (terminal.modes, terminal.clipboard, terminal.title) == before

@@ -86,7 +86,7 @@ def test_what_waits_when_the_user_leaves_is_told_and_shown_by_the_plain_program(
         first.wait_for("held, nothing is lost: 2 prompts")
         first.press("C-d")
         first.wait_for_end()
-        assert "2 prompts not sent yet; they wait in the session" in first.all_output
+        assert "2 prompts not sent yet, kept with the session:\ntwo\n" in first.all_output
         told = plain(cli, "four", session="last")
         assert "note: this waited when the session was left: two\n" in told.out
         assert "note: this waited when the session was left: !echo th''ree\n" in told.out

@@ -6,7 +6,7 @@ import re
 import time
 
 from recollect.testing import ProviderLine, call, faulty, model, says, user
-from tests.cli.provider import provider
+from tests.cli.provider import ENV, provider
 from tests.cli.runner import INTERRUPT_KEY, Cli
 from tests.terminal.plain_process import plain, plain_terminal
 
@@ -140,3 +140,20 @@ def test_ctrl_c_interrupts_and_then_leaves_a_dumb_terminal(cli: Cli) -> None:
     assert shown.code == 130, shown.out
     assert "note: interrupting; Ctrl-C again leaves" in shown.out
     assert "\x1b" not in shown.out
+
+
+def test_what_is_attached_goes_with_the_first_prompt_and_is_named_when_it_is_taken_back(
+    cli: Cli,
+) -> None:
+    (cli.project / "a.py").write_text("a = 1\n")
+    keys = [
+        ("you: ", "!echo by hand\n"),
+        ("by hand", ""),
+        ("you: ", "look at it\n"),
+        ("done in", "/rewind 1 yes\n"),
+        ("goes back", "\x04"),
+    ]
+    with provider(cli, "openai", ["Seen."]) as server:
+        shown = cli.terminal("--plain", "--attach", "a.py", keys=keys, env=ENV)
+        assert "with it went: file a.py" in shown.out
+        assert "1→a = 1" in str(server.requests[0].json["messages"][-1])

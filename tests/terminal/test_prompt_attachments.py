@@ -205,6 +205,10 @@ def test_a_prompt_that_is_taken_back_brings_its_images_though_the_files_are_gone
             assert again[1:] == first[1:]  # the file that is mentioned, and the image
             assert again[-1]["type"] == "image_url"
             assert attached(driven) == []
+            await driven.type("/rewind 1 yes")  # the same in words
+            await driven.press("enter")
+            await driven.wait(lambda: attached(driven) == ["image shot.png 70 bytes"])
+            assert prompt.text == "look at it beside @a.py"
 
     asyncio.run(use())
 

@@ -64,6 +64,27 @@ def test_prompts_wait_in_order_and_the_last_comes_back_for_editing(
     asyncio.run(use())
 
 
+def test_what_still_waits_when_the_program_is_left_is_not_lost_without_a_word(
+    terminal: TerminalPlace,
+) -> None:
+    gate = Gate("first answer")
+
+    async def use() -> None:
+        async with terminal.open([gate]) as driven:
+            await send(driven, "one")
+            await driven.wait(gate.reached.is_set)
+            await send(driven, "two")
+            await send(driven, "!make")
+            await driven.type("not yet")
+            gate.open.set()
+            driven.app.runner.close()
+            await driven.wait(lambda: not driven.app.is_running)
+            assert driven.app.unsent == "not yet"
+            assert [one.typed for one in driven.app.runner.waiting] == ["two", "!make"]
+
+    asyncio.run(use())
+
+
 def test_a_failed_run_holds_what_waits_and_the_next_prompt_goes_first(
     terminal: TerminalPlace,
 ) -> None:

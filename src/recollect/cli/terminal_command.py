@@ -67,9 +67,10 @@ def open_program(options: StartOptions) -> int:
         return show_demo()
     if unsent := app.unsent:
         print_note(f"not sent:\n{unsent}")
-    if waiting := len(app.runner.waiting):
-        wait = "it waits" if waiting == 1 else "they wait"
-        print_note(f"{pluralize(waiting, 'prompt')} not sent yet; {wait} in the session")
+    if waiting := app.runner.waiting:
+        texts = "\n".join(prompt.typed for prompt in waiting)
+        count = pluralize(len(waiting), "prompt")
+        print_note(f"{count} not sent yet, kept with the session:\n{texts}")
     if command := app.stored.resume_command():
         click.echo(command)
     return code

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -13,7 +14,7 @@ from textual.screen import Screen
 
 from recollect.agent.exchange import ReplyFinished
 from recollect.display.session_cost import SessionCost
-from recollect.errors import RecollectError
+from recollect.errors import RecollectError, StoreClosed
 from recollect.runtime.model_offers import find_model_offers
 from recollect.runtime.prompt_run import RunResult, RunStarted
 from recollect.runtime.session_rewind import SentPrompt
@@ -152,25 +153,30 @@ class ChatScreen(Screen[None]):
 
     @work(exclusive=True, group="load")
     async def _open(self, loader: TranscriptLoader) -> None:
-        await loader.open()
+        with suppress(StoreClosed):  # the program is leaving
+            await loader.open()
 
     @work(exclusive=True, group="load")
     async def _reload(self, session: Session) -> None:
         if self._loader is None:
             self._loader = TranscriptLoader(self.transcript, self.runner.runtime.store, session)
-        await self._loader.reload()
+        with suppress(StoreClosed):
+            await self._loader.reload()
 
     @work(exclusive=True, group="passage")
     async def _show_passage(self, passage: FoundPassage) -> None:
         """Where a search found it; as soon as that is loaded."""
         if self._loader is None:
             return
-        number = await self._loader.find(passage)
-        if number is None:
-            where = await describe_elsewhere(self.runner.runtime.store, passage)
-            self.show_event(NoticeGiven(where, "warning"))
-        else:
-            self.query_one(TranscriptView).show_words(number, passage.words)
+        try:
+            number = await self._loader.find(passage)
+            if number is None:
+                where = await describe_elsewhere(self.runner.runtime.store, passage)
+                self.show_event(NoticeGiven(where, "warning"))
+            else:
+                self.query_one(TranscriptView).show_words(number, passage.words)
+        except RecollectError as error:  # such as a damaged entry
+            self.show_event(NoticeGiven(str(error), "error"))
 
     @on(TranscriptView.TopReached)
     def _load_more(self) -> None:
@@ -188,10 +194,11 @@ class ChatScreen(Screen[None]):
     @work(exclusive=True, group="status")
     async def _show_status(self) -> None:
         line = self.query_one(StatusLine)
-        line.show(await read_status(self.runner, self._cost))
-        if (session := self.runner.session) is not None:
-            await self._cost.follow(self.runner.runtime.store, session.id)
+        with suppress(StoreClosed):
             line.show(await read_status(self.runner, self._cost))
+            if (session := self.runner.session) is not None:
+                await self._cost.follow(self.runner.runtime.store, session.id)
+                line.show(await read_status(self.runner, self._cost))
 
     # --- what the user does ----------------------------------------------------------------------
 

@@ -72,8 +72,7 @@ class EventFeed:
                 self._session = session
                 self.follow()
             case PromptStarted(prompt=prompt):
-                said = f"!{prompt.text}" if prompt.is_command else prompt.text
-                shown.add_said(said, prompt.attachments)
+                shown.add_said(prompt.typed, prompt.attachments)
                 self._written = ""
             case ShellOutput(text=text):
                 self._written = (self._written + text)[-SHOWN_OF_COMMAND:]

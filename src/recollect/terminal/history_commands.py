@@ -24,6 +24,7 @@ from recollect.runtime.session_rewind import RewindScope, SentPrompt, session_ro
 from recollect.session import Session
 from recollect.terminal.rewind_steps import (
     RewindChoice,
+    RewindDone,
     current_session,
     fork_here,
     go_back,
@@ -79,21 +80,26 @@ def parse_rewind(arguments: str) -> RewindWish:
 
 
 async def rewind_in_text(runner: SessionRunner, arguments: str) -> str:
+    done = await rewind_by_words(runner, arguments)
+    return "\n".join(map(sanitize, (done.notice, *_prompt_lines(done.prompt))))
+
+
+async def rewind_by_words(runner: SessionRunner, arguments: str) -> RewindDone:
+    """What to say, and the prompt to edit if it was gone back to before one."""
     outline = await read_current(runner, "go back to")
     groups = list_points(outline)
     if not arguments:
-        return "\n".join(_list_lines(groups))
+        return RewindDone("\n".join(_list_lines(groups)))
     wish = parse_rewind(arguments)
     where, to, prompt = await _find_point(runner, outline, groups, wish)
     preview = await look_ahead(runner, outline, to)
     if wish.confirmed:
-        done = await go_back(runner, preview, wish.choice, prompt)
-        return "\n".join(map(sanitize, (done.notice, *_prompt_lines(done.prompt))))
+        return await go_back(runner, preview, wish.choice, prompt)
     lines = [f"{where}; nothing was changed yet"]
     lines += describe_preview(preview, session_roots(outline.session)[0])
     name = wish.point or f"to {wish.entry}"
     lines.append(f"`/rewind {name} {_confirmation(wish, files=bool(preview.files))}")
-    return sanitize("\n".join(lines))
+    return RewindDone("\n".join(lines))
 
 
 def _prompt_lines(prompt: SentPrompt) -> Iterator[str]:

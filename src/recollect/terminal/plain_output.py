@@ -126,8 +126,7 @@ class PlainOutput:
                     self.line(f"{role}: {truncate(text, _MAX_SHOWN)}")
             case QueueRestored(prompts=prompts):
                 for prompt in prompts:
-                    sign = "!" if prompt.is_command else ""
-                    self.line(f"note: this waited when the session was left: {sign}{prompt.text}")
+                    self.line(f"note: this waited when the session was left: {prompt.typed}")
                 return
             case SessionHeld(holder=holder):
                 self.line(

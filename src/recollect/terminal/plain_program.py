@@ -111,6 +111,8 @@ class _PlainProgram:
             await self.runner.run()
         finally:
             hint.cancel()
+        for prompt in self.runner.waiting:
+            self.output.line(f"note: not sent yet, kept with the session: {prompt.typed}")
         if self._last:
             self.output.line(f"note: `{self._last}` comes back to this session")
 

@@ -237,7 +237,7 @@ class PromptArea(Vertical):
     def _removed(self, event: QueuePanel.Removed) -> None:
         event.stop()
         if (prompt := self.runner.take_back(event.number)) is not None:
-            self.input.earlier.add(_as_typed(prompt))
+            self.input.earlier.add(prompt.typed)
 
     def _take_back(self) -> None:
         """The prompt that waits last, for editing; if none does, the newest earlier one."""
@@ -257,7 +257,7 @@ class PromptArea(Vertical):
                 names = ", ".join(describe_file(file).label for file in prompt.attachments)
                 self.hint.say(f"not attached to what is typed here: {names}")
             return
-        self.input.show_text(_as_typed(prompt))
+        self.input.show_text(prompt.typed)
         self.attach(prompt.attachments)
 
     # --- questions -------------------------------------------------------------------------------
@@ -292,10 +292,6 @@ class PromptArea(Vertical):
 
         self.completer.close()
         self.mount(ApprovalPanel(asked, preview, self.input.typed_at))
-
-
-def _as_typed(prompt: QueuedPrompt) -> str:
-    return f"!{prompt.text}" if prompt.is_command else prompt.text
 
 
 async def _take(items: AsyncIterator[str], most: int) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from textual.worker import Worker
 
 from recollect.terminal import context_screens
-from recollect.terminal.history_commands import fork_session, rename_session, rewind_in_text
+from recollect.terminal.history_commands import fork_session, rename_session, rewind_by_words
 from recollect.terminal.rewind_screen import RewindScreen
 from recollect.terminal.rewind_steps import RewindDone
 from recollect.terminal.session_list_commands import show_import, show_resume
@@ -30,7 +30,9 @@ ScreenCommand: TypeAlias = Callable[["TerminalApp", str], Awaitable[None]]
 
 async def _rewind(app: TerminalApp, arguments: str) -> None:
     if arguments:  # such as what a notice names
-        await _show_notice(app, await rewind_in_text(app.runner, arguments))
+        done = await rewind_by_words(app.runner, arguments)
+        app.chat.edit_prompt(done.prompt)
+        await _show_notice(app, done.notice)
         return
 
     def close(done: RewindDone | None) -> None:

@@ -18,7 +18,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.events import AppBlur, AppFocus
 
 from recollect.display.stored_session import StoredSession
-from recollect.errors import RecollectError
+from recollect.errors import RecollectError, StoreClosed
 from recollect.terminal.chat_screen import ChatScreen
 from recollect.terminal.keys_screen import KeysScreen
 from recollect.terminal.notifications import Notifications
@@ -122,9 +122,10 @@ class TerminalApp(App[int]):
         """Know the command that comes back here: when the program has left, the store is closed."""
         session = self.runner.session
         if session is not None:
-            title = (await session.info()).title
-            self.notifications.show_title(title, busy=self.runner.busy)
-            await self.stored.follow(session.id, self.runner.runtime.store)
+            with suppress(StoreClosed):
+                title = (await session.info()).title
+                self.notifications.show_title(title, busy=self.runner.busy)
+                await self.stored.follow(session.id, self.runner.runtime.store)
 
     def action_leave(self) -> None:
         self.runner.close()

@@ -3,7 +3,7 @@
 Textual looks at a bracketed paste character by character and keeps each in a list: a paste of
 100 MB takes minutes and gigabytes, and nothing else is read meanwhile. And a byte that is not UTF-8
 ends its input thread, so that no key works any more. Here a paste is cut out of the bytes before;
-one that is too long is counted, not kept.
+one that is too long is counted, not kept. A terminal that goes away holds nothing up.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import selectors
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
 from textual._parser import ParseEOF, ParseError
 from textual._xterm_parser import XTermParser
@@ -147,7 +147,30 @@ def _name_keys(data: bytes) -> bytes:
     return data
 
 
+class _TerminalFile:
+    """Writes to a terminal that may go away: what comes then goes nowhere. An error would end
+    Textual's writing thread, and the program would wait for it at its end."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+
+    def write(self, text: str) -> None:
+        with suppress(OSError):
+            self._file.write(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._file.flush()
+
+    def fileno(self) -> int:
+        return self._file.fileno()
+
+
 class BoundedInputDriver(LinuxDriver):
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self._file = cast("Any", _TerminalFile(cast("IO[str]", self._file)))
+
     def run_input_thread(self) -> None:
         given = _Input(self.process_message, debug=self._debug)
         with selectors.SelectSelector() as selector:
@@ -155,12 +178,18 @@ class BoundedInputDriver(LinuxDriver):
             while not self.exit_event.is_set():
                 if not selector.select(0.1):
                     given.wait()
-                elif data := os.read(self.fileno, _READ):
+                elif data := self._read():
                     given.take(data)
                 else:
-                    break  # the terminal is gone
+                    self._app.call_later(self._app.action_quit)  # the terminal is gone
+                    break
                 given.tick()
         given.end()
+
+    def _read(self) -> bytes:
+        with suppress(OSError):
+            return os.read(self.fileno, _READ)
+        return b""
 
 
 def _paste_event(found: FoundPaste) -> TextualMessage:

@@ -25,6 +25,11 @@ class QueuedPrompt(msgspec.Struct, frozen=True):
     model: str = ""  # that answers this one alone
     is_command: bool = False  # a command of the user's own, not a prompt
 
+    @property
+    def typed(self) -> str:
+        """What the user would type for it."""
+        return f"!{self.text}" if self.is_command else self.text
+
 
 class SessionOpened(msgspec.Struct, frozen=True):
     """Another session is shown; None: a new one, which is stored with its first prompt."""
