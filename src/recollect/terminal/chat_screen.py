@@ -89,6 +89,7 @@ class ChatScreen(Screen[None]):
         self._cost = SessionCost()
         self.prompt = PromptArea(runner)
         self._pressed: tuple[str, float] = ("", 0.0)  # the key that means more the second time
+        self._unread: list[NoticeGiven] = []  # warnings since the user sent something
         self._sending = asyncio.Lock()  # prompts are sent in the order in which they were typed
 
     def compose(self) -> ComposeResult:
@@ -101,6 +102,8 @@ class ChatScreen(Screen[None]):
 
     def show_event(self, event: TerminalEvent) -> None:  # noqa: C901 - one case per event
         self.feed.add(event)
+        if isinstance(event, NoticeGiven) and event.level != "info":
+            self._unread.append(event)
         if not self.query(ActivityLine):
             return  # the program is leaving
         match event:
@@ -108,6 +111,9 @@ class ChatScreen(Screen[None]):
                 for panel in self.query(HeldPanel):
                     panel.leave()
                 self.transcript.clear()
+                for notice in self._unread:  # such as why another session could not be opened
+                    self.feed.add(notice)
+                self._unread.clear()
                 self._load(session)
                 if session is None:
                     self._welcome()
@@ -153,15 +159,21 @@ class ChatScreen(Screen[None]):
 
     @work(exclusive=True, group="load")
     async def _open(self, loader: TranscriptLoader) -> None:
-        with suppress(StoreClosed):  # the program is leaving
-            await loader.open()
+        await self._read_entries(loader.open())
 
     @work(exclusive=True, group="load")
     async def _reload(self, session: Session) -> None:
         if self._loader is None:
             self._loader = TranscriptLoader(self.transcript, self.runner.runtime.store, session)
-        with suppress(StoreClosed):
-            await self._loader.reload()
+        await self._read_entries(self._loader.reload())
+
+    async def _read_entries(self, reading: Awaitable[None]) -> None:
+        try:
+            await reading
+        except StoreClosed:
+            pass  # the program is leaving
+        except RecollectError as error:  # such as a damaged entry
+            self.show_event(NoticeGiven(str(error), "error"))
 
     @work(exclusive=True, group="passage")
     async def _show_passage(self, passage: FoundPassage) -> None:
@@ -205,6 +217,7 @@ class ChatScreen(Screen[None]):
     @on(PromptArea.Sent)
     def _sent(self, event: PromptArea.Sent) -> None:
         event.stop()
+        self._unread.clear()
         if (command := parse_command(event.text)) is not None:
             self._run_command(*command, event.attachments)
         else:
