@@ -24,6 +24,7 @@ from recollect.store.contract import SearchHit, SessionInfo
 from recollect.store.ids import new_id, now
 from recollect.store.sqlite import SqliteStore
 from recollect.terminal.confirm_line import ConfirmLine
+from recollect.terminal.palette import Palette
 from recollect.terminal.resume_screen import ResumeScreen
 from recollect.terminal.session_list_view import SessionListView, passage_segments
 from recollect.terminal.start_options import StartOptions
@@ -325,7 +326,7 @@ def test_a_passage_fits_its_line_whatever_was_said_and_wherever_the_matches_are(
 ) -> None:
     info = SessionInfo("0" * 32, "title", None, 0, 0, 0)
     entry = Entry("1" * 32, None, 0, Note(text=""))
-    segments = passage_segments(SearchHit(info, entry, text, tuple(marks)), width)
+    segments = passage_segments(SearchHit(info, entry, text, tuple(marks)), width, Palette())
     shown = "".join(segment.text for segment in segments)
     assert display_width(shown) <= max(1, width)
     assert shown == sanitize(shown)

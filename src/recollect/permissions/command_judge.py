@@ -222,7 +222,7 @@ class _Judge:
         return ("deny" if given.mode == "plan" else "ask"), refused
 
     def _judge_implied(self, command: NormalCommand) -> Judged:
-        known = command.program in DISGUISES
+        known = command.program in DISGUISES or writes_files(command)
         worst = _worst(find_objections(command, root=self.root, check_time=self._check_time))
         if known and worst is not None and worst.concern == "refused":
             return "ask", worst.reason

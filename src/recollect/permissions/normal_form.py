@@ -41,6 +41,7 @@ from recollect.permissions.program_table import find_record
 from recollect.permissions.protected_paths import (
     leads_elsewhere,
     leaves_folder,
+    matches_config,
     matches_secret,
     names_config,
 )
@@ -142,10 +143,11 @@ class _Collector:
             return
         starts = [at for at in range(1, len(outer.words)) if _is_known(outer.words[at])]
         for at in starts[:_MAX_IMPLIED]:
-            uncertain = frozenset(one - at for one in outer.uncertain if one >= at)
-            inner = self._unwrap(
-                start_normal_form(SubCommand(outer.words[at:], uncertain=uncertain), ()), None
-            )
+            words = outer.words[at:]
+            uncertain = _moved(outer.uncertain, at, len(words))
+            splitting = _moved(outer.splitting, at, len(words))
+            run = SubCommand(words, uncertain=uncertain, splitting=splitting)
+            inner = self._unwrap(start_normal_form(run, ()), None)
             hides = inner.program in DISGUISES
             refused = [one for one in inner.objections if hides and one.concern == "refused"]
             self.commands.append(
@@ -174,7 +176,8 @@ class _Collector:
         """Judge what a shell is given as lines of their own; False: the command itself counts."""
         if step.program in ("find", "gfind"):
             found = read_find(step.words[1:])
-            run = [self._add_found(words, step) for words in found.commands]
+            begun = zip(found.places, found.commands, strict=True)
+            run = [self._add_found(at, words, step) for at, words in begun]
             if found.deletes or not all(map(is_reader, run)):
                 writes = found.deletes or any(map(surely_writes, run))
                 self._object_to_find(found, writes=writes)
@@ -197,9 +200,10 @@ class _Collector:
 
     def _object_to_parameters(self, step: NormalCommand, text: str) -> None:
         """`bash -c 'cat "$0"' .env`: the code may do anything with the words after it."""
-        after = step.words[step.words.index(text) + 1 :] if text in step.words else ()
-        for word in after:
-            if matches_secret(word) or names_config(word) or is_outside(word, self.root):
+        first = step.words.index(text) + 1 if text in step.words else len(step.words)
+        for at, word in enumerate(step.words[first:], first):
+            config = matches_config(word) if at in step.uncertain else names_config(word)
+            if matches_secret(word) or config or is_outside(word, self.root):
                 why = f"{word[:80]!r} is passed to code and is protected, or outside the folder"
                 self.objections.append(Objection("refused", why))
 
@@ -212,18 +216,27 @@ class _Collector:
                 why = f"{word[:80]!r} is outside the working folder"
                 self.objections.append(Objection("refused", why))
 
-    def _add_found(self, words: CommandWords, outer: NormalCommand) -> NormalCommand:
+    def _add_found(self, at: int, words: CommandWords, outer: NormalCommand) -> NormalCommand:
         """What `find -exec` runs; a file's name begins with the place where find started."""
         replaced = tuple(word.replace("{}", FILE_NAME) for word in words)
-        changed = frozenset(at for at, word in enumerate(words) if "{}" in word)
+        changed = {number for number, word in enumerate(words) if "{}" in word}
         starts = [word for word in outer.words[1:2] if not word.startswith("-")]
         if starts and may_be_option(starts[0]) and 1 in outer.uncertain:
             replaced = tuple(word.replace(FILE_NAME, ANY_WORDS) for word in replaced)
-        inner = SubCommand(replaced, uncertain=changed)
+        inner = SubCommand(
+            replaced,
+            uncertain=_moved(outer.uncertain, at + 1, len(words)) | changed,
+            splitting=_moved(outer.splitting, at + 1, len(words)),
+        )
         last = self._unwrap(start_normal_form(inner, ()), None)
         if not self._add_nested(last, 1):
             self.commands.append(last)
         return last
+
+
+def _moved(positions: frozenset[int], start: int, count: int) -> frozenset[int]:
+    """Those of `count` words from `start` on, as positions among these."""
+    return frozenset(at - start for at in positions if start <= at < start + count)
 
 
 def _may_run_words(found: ProgramRecord, words: CommandWords) -> bool:

@@ -110,6 +110,7 @@ class FindReading(NamedTuple):
     """What find would run (`{}` stands for a file), and where it starts."""
 
     commands: tuple[tuple[str, ...], ...] = ()
+    places: tuple[int, ...] = ()  # where each of them begins
     deletes: bool = False
     patterns: tuple[str, ...] = ()  # of the names it finds
     has_regex: bool = False  # nobody can tell which names an expression finds
@@ -143,7 +144,7 @@ def _is_narrowed(words: tuple[str, ...]) -> bool:
 
 def read_find(words: tuple[str, ...]) -> FindReading:
     """Read find's expression; the first word on no list is objected to."""
-    commands: list[tuple[str, ...]] = []
+    commands: dict[int, tuple[str, ...]] = {}
     patterns: list[str] = []
     left_out = _left_out(words)
     deletes, at = False, 0
@@ -160,7 +161,7 @@ def read_find(words: tuple[str, ...]) -> FindReading:
             end = _end_of_exec(words, at)
             if word == "-execdir" or end <= at:
                 return FindReading(objection=_refuse(f"find {word} is not plain"))
-            commands.append(words[at:end])
+            commands[at] = words[at:end]
             at = end + 1
         elif word == "-delete":
             deletes = True
@@ -173,6 +174,7 @@ def read_find(words: tuple[str, ...]) -> FindReading:
     paths = dropwhile(lambda word: word in ("-H", "-L", "-P"), words)
     starts = tuple(takewhile(lambda word: not _FIND_EXPRESSION.match(word), paths))
     return FindReading(
+        tuple(commands.values()),
         tuple(commands),
         deletes,
         tuple(patterns),

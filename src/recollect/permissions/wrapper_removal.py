@@ -149,8 +149,11 @@ def _run_text(
     at = start + (option.at if option.value_at < 0 else option.value_at)
     text = option.value or ""
     if option.spec.name == _SPLIT:
-        words = ("env", *text.split(), *rest)
-        return advance(step, words, len(step.words), keep_allowed=False)
+        split = ("env", *text.split())
+        after = len(step.words) - len(rest)
+        inner = advance(step, (*split, *rest), after, keep_allowed=False, front=len(split))
+        decided = range(1, len(split)) if at in step.uncertain else ()
+        return msgspec.structs.replace(inner, uncertain=inner.uncertain.union(decided))
     uncertain = frozenset({2}) if at in step.uncertain else frozenset[int]()
     inner = advance(step, ("sh", "-c", text), len(step.words), keep_allowed=False)
     return msgspec.structs.replace(inner, uncertain=uncertain)

@@ -12,6 +12,7 @@ from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from recollect.terminal.confirm_line import ConfirmLine
+from recollect.terminal.screen_lines import KeyLine
 from recollect.terminal.session_list_view import SessionListView
 from recollect.terminal.transcript_blocks import BlockList
 from recollect.terminal.transcript_view import TranscriptView
@@ -33,7 +34,6 @@ class PickerLayout(Screen[None]):
         height: auto; max-height: 6; padding: 0 1; margin-bottom: 1; color: $text-muted;
     }
     PickerLayout #offer { height: auto; max-height: 2; padding: 0 1; color: $text-success; }
-    PickerLayout #keys { height: 1; padding: 0 1; color: $text-muted; }
     PickerLayout.narrow #lists { layout: vertical; }
     PickerLayout.narrow #beside { height: 45%; border-left: none; border-top: solid $primary; }
     PickerLayout.low #beside { display: none; }
@@ -43,9 +43,10 @@ class PickerLayout(Screen[None]):
     def __init__(self) -> None:
         super().__init__()
         self.rows, self.line = SessionListView(), ConfirmLine()
-        self.place, self.about, self.offer, self.keys = (
-            Static("", id=name, markup=False) for name in ("place", "about", "offer", "keys")
+        self.place, self.about, self.offer = (
+            Static("", id=name, markup=False) for name in ("place", "about", "offer")
         )
+        self.keys = KeyLine()
         hint = "type to find, in titles and in what was said"
         self.find = Input(placeholder=hint, id="filter", compact=True, select_on_focus=False)
         self.title_input = Input(id="title", compact=True, select_on_focus=False)

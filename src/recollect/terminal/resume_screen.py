@@ -41,8 +41,8 @@ from recollect.terminal.session_runner import SessionRunner
 from recollect.terminal.watching import describe_holder
 
 PREVIEW_PAUSE, SEARCH_PAUSE = 0.06, 0.2  # seconds without a key before anything is read
-_KEYS = "Enter open · Esc close · Tab projects · ^E rename · ^X trash · ^T its list"
-_TRASH_KEYS = "Enter restore · Esc close · Tab projects · ^T back to the sessions"
+_KEYS = ("Enter open", "Tab projects", "^E rename", "^X trash", "^T its list", "Esc close")
+_TRASH_KEYS = ("Enter restore", "Tab projects", "^T back to the sessions", "Esc close")
 
 
 class ResumeScreen(PickerLayout):
@@ -140,7 +140,7 @@ class ResumeScreen(PickerLayout):
             where = f"of {path} · Tab: every project"
         trash = " in the trash" if self._in_trash else ""
         self.place.update(f"{what}{trash} {where}")
-        self.keys.update(_TRASH_KEYS if self._in_trash else _KEYS)
+        self.keys.show(*(_TRASH_KEYS if self._in_trash else _KEYS))
 
     @work(exclusive=True, group="offers")
     async def _look_for_offers(self) -> None:

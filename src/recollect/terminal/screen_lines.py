@@ -12,6 +12,7 @@ DOT = " · "
 
 def fit_keys(keys: tuple[str, ...], width: int, lines: int = 2) -> str:
     """As many as there is room for, none of them cut; the last, which leaves, comes first."""
+    found: list[str] = []
     for count in range(len(keys) - 1, -1, -1):
         found = _join_keys((*keys[:count], *keys[-1:]), width)
         if len(found) <= lines:

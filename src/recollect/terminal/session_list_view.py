@@ -20,12 +20,13 @@ from textual.strip import Strip
 from recollect.display.display_text import display_width, one_line, sanitize, truncate
 from recollect.display.session_list import SessionDetails, describe_facts, describe_title
 from recollect.store.contract import SearchHit, SessionInfo
+from recollect.terminal.palette import Palette, read_palette
 
 ROW = 2  # lines
 LEAD = 24  # characters of a passage before its first match, at most
 _MARK, _SPACE = "❯ ", "  "
 _TITLE, _CHOSEN = Style(), Style(bold=True)
-_FACTS, _FOUND = Style(dim=True), Style(bold=True, color="yellow")
+_FACTS = Style(dim=True)
 
 
 class SessionItem(msgspec.Struct, frozen=True):
@@ -129,7 +130,7 @@ class SessionListView(ScrollView, can_focus=True):
                 title = f"⌕ {title}{more}"
             return [Segment(_MARK if chosen else _SPACE, style), Segment(title[:room], style)]
         if item.hit is not None:
-            return [Segment(_SPACE), *passage_segments(item.hit, room)]
+            return [Segment(_SPACE), *passage_segments(item.hit, room, read_palette(self))]
         details = self.details.get(item.version)
         facts = describe_facts(item.session, details, project=self.shows_project)
         return [Segment(_SPACE), Segment(truncate(facts, room), _FACTS)]
@@ -155,16 +156,17 @@ class SessionListView(ScrollView, can_focus=True):
             self.move_to(row)
 
 
-def passage_segments(hit: SearchHit, width: int) -> list[Segment]:
+def passage_segments(hit: SearchHit, width: int, palette: Palette) -> list[Segment]:
     """A passage in one line that begins shortly before its first match; matches stand out."""
     marks = sorted(mark for mark in hit.marks if 0 <= mark[0] < mark[1] <= len(hit.snippet))
     end = max(0, marks[0][0] - LEAD) if marks else 0
-    segments = [Segment("…", _FACTS)] if end else []
+    segments = [Segment("…", palette.dim)] if end else []
     used = len(segments)
     for start, stop in [*marks, (len(hit.snippet), len(hit.snippet))]:
         if start < end:
             continue
-        for text, style in ((hit.snippet[end:start], _FACTS), (hit.snippet[start:stop], _FOUND)):
+        around, found = hit.snippet[end:start], hit.snippet[start:stop]
+        for text, style in ((around, palette.dim), (found, palette.warned)):
             shown = truncate(_flat(text[:1_000]), max(0, width - used))
             if shown and used < width:
                 segments.append(Segment(shown, style))

@@ -297,6 +297,11 @@ class TranscriptView(ScrollView, can_focus=True):
         self.shown.unfold(unfolded=not self.shown.unfolded)
         self._settle()
 
+    def follow_end(self) -> None:
+        """Show the newest, whatever was looked at."""
+        self.shown.following = True
+        self._settle()
+
     def toggle(self, key: str) -> None:
         """Fold or unfold one block."""
         self.shown.toggle(key)
@@ -315,8 +320,7 @@ class TranscriptView(ScrollView, can_focus=True):
             return  # text was selected
         y = event.offset.y - self.content_region.y + self.region.y
         if self.new_below and y == self.scrollable_content_region.height - 1:
-            self.shown.following = True
-            self._settle()
+            self.follow_end()
         elif 0 <= y < len(self.shown.rows):
             number = self.shown.rows[y].number
             block = self.transcript.blocks[number - self.transcript.first]
