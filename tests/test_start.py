@@ -12,6 +12,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 # the audit hook is Python's own way to hear that a connection is about to be made
 UNTIL_IT_CONNECTS = """
 import os, sys
@@ -74,6 +76,13 @@ def test_the_version_and_the_help_load_no_command(tmp_path: Path) -> None:
         nothing = [sys.executable, "-c", "import sys, contextlib, io; print(len(sys.modules))"]
         least = int(subprocess.run(nothing, capture_output=True, text=True, check=True).stdout)
         assert loads - least <= most, arguments
+
+
+@pytest.mark.parametrize("door", ["recollect.cli.sessions", "recollect.terminal.terminal_app"])
+def test_what_sends_no_request_loads_no_http_library(door: str) -> None:
+    loaded = _modules(f"import {door}")
+    assert "recollect.models.http_model" in loaded
+    assert not {"httpx2", "httpcore2", "h2"} & loaded
 
 
 def test_the_version_is_shown_about_as_soon_as_python_starts() -> None:

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import pytest
 
-from recollect.models.transport import HttpClient, TransportFailed
+from recollect.models.http_errors import TransportFailed
+from recollect.models.transport import HttpClient
 from recollect.settings import TransportSettings
 from tests.models.server import QUICK
 

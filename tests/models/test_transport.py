@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.models.http_errors import BROKEN, MALFORMED
-from recollect.models.transport import TransportFailed
+from recollect.models.http_errors import BROKEN, MALFORMED, TransportFailed
 from recollect.settings import TransportSettings
 from tests.models.h2_server import refuse_over_http2, serving_http2
 from tests.models.posting import LONG, opened, post, run, why_it_fails

@@ -8,6 +8,7 @@ prompt for the agent. A single word never is: it is a mistyped command.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
+from shlex import join, quote
 from typing import NoReturn
 
 import click
@@ -78,9 +79,6 @@ def explain_order(
         if command is not None:
             if any(error.option_name in option.opts for option in _options(command)):
                 before = [each for each in args[:position] if each.startswith("-")]
-                # late, as below: only a mistake needs it
-                from shlex import join
-
                 order = join(["recollect", word, *args[position + 1 :], *before])
                 return click.UsageError(
                     f"{error.option_name} goes after the command: `{order}`.", ctx
@@ -117,9 +115,6 @@ def with_bare_prompt(
     if len(prompt.split()) == 1 or _looks_like_a_command(words, group, ctx):
         near = _near(words[0], group, ctx, 0.6)
         hint = f" Did you mean {near[0]!r}?" if near else " `recollect --help` lists the commands."
-        # late: only a mistyped command needs it
-        from shlex import quote
-
         run = f" To run the agent, type: recollect -p {quote(prompt)}"
         ctx.fail(f"There is no command {words[0]!r}.{hint}{run if len(words) > 1 else ''}")
     return [*(word for word in before if word != "--"), "-p", prompt, *after]

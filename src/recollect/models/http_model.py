@@ -13,7 +13,7 @@ import asyncio
 import random
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
@@ -34,14 +34,17 @@ from recollect.errors import (
     Unreachable,
 )
 from recollect.models.api_keys import ApiKey, redact, redact_error
-from recollect.models.http_errors import MAX_ERROR_BODY, response_error
+from recollect.models.http_errors import MAX_ERROR_BODY, TransportFailed, response_error
 from recollect.models.http_request import build_headers, build_url, display_host, find_secrets
+from recollect.models.idle_connections import IdleConnections
 from recollect.models.model_protocol import ModelEvent, RequestMessages, Retrying, attach_partial
 from recollect.models.resolve import ResolvedModel, build_wire, fill_options
 from recollect.models.retry import FailedAttempt, judge_error, refuses_tools, retry_delay
 from recollect.models.role_order import CALLS_IN_TEXT, ROLES_ALTERNATE, is_about_role_order
-from recollect.models.transport import HttpClient, HttpResponse, IdleConnections, TransportFailed
 from recollect.settings import TransportSettings
+
+if TYPE_CHECKING:
+    from recollect.models.transport import HttpClient, HttpResponse
 
 # The address and key of a server that this process runs; called before each attempt.
 LocateServer: TypeAlias = Callable[[], Awaitable[tuple[str, str]]]
@@ -69,7 +72,7 @@ class HttpModel:
         self.transport = transport
         self.text_tools = chosen.profile.tools == "text"
         self._connections = connections
-        self.client = HttpClient(transport, connections)
+        self._client: HttpClient | None = None  # since the first request
         self.is_local = locate is not None  # a server of this process, located for each attempt
         self._locate = locate
         self._local_key: ApiKey | None = None
@@ -85,6 +88,15 @@ class HttpModel:
     @property
     def name(self) -> str:
         return self.chosen.name
+
+    @property
+    def client(self) -> HttpClient:
+        if self._client is None:
+            # late: httpx2 loads longer than most commands run, and few of them send a request
+            from recollect.models.transport import HttpClient
+
+            self._client = HttpClient(self.transport, self._connections)
+        return self._client
 
     @property
     def fixes(self) -> tuple[Fix, ...]:
@@ -104,8 +116,9 @@ class HttpModel:
     async def aclose(self) -> None:
         # a result that names this model may be kept, but not the last request with it
         self._fixes, self._encoder, self._sent = self.fixes, None, None
-        client, self.client = self.client, HttpClient(self.transport, self._connections)
-        await client.aclose()
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
 
     async def stream(
         self, messages: RequestMessages, options: RequestOptions
@@ -280,11 +293,11 @@ class _Attempt:
         """What kind of response it is, from its status and content type."""
         kind = response.headers.get("content-type", "").lower()
         if not 200 <= response.status < 300:
-            body = await _read_body(response, MAX_ERROR_BODY)
+            body = await response.read_most(MAX_ERROR_BODY)
             variable = self._model.chosen.variable
             raise response_error(response.status, response.headers, body, variable=variable)
         if "html" in kind:
-            raise bad_reply_from(await _read_body(response, _MAX_PAGE))
+            raise bad_reply_from(await response.read_most(_MAX_PAGE))
         if "application/json" in kind:  # from a server that ignores `stream`
             body = await _read_reply(response)
             if not body.lstrip().startswith(_EVENT_FIELDS):
@@ -343,16 +356,9 @@ class _Attempt:
         self.failed = failed._replace(error=error)
 
 
-async def _read_body(response: HttpResponse, limit: int) -> bytes:
-    found = bytearray()
-    while len(found) < limit and (piece := await response.read()):
-        found += piece
-    return bytes(found[:limit])
-
-
 async def _read_reply(response: HttpResponse) -> bytes:
     """A reply in one piece."""
-    body = await _read_body(response, MAX_EVENT + 1)
+    body = await response.read_most(MAX_EVENT + 1)
     if len(body) > MAX_EVENT:
         raise refuse(MAX_EVENT, "bytes in one piece")
     check_values(body)

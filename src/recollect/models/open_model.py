@@ -7,8 +7,8 @@ from functools import partial
 
 from recollect.models.embedded_weights import find_embedded_model
 from recollect.models.http_model import HttpModel
+from recollect.models.idle_connections import IdleConnections
 from recollect.models.resolve import resolve_model
-from recollect.models.transport import IdleConnections
 from recollect.settings import Settings, load_settings
 
 

@@ -23,12 +23,13 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx2
 
-from recollect.models.http_errors import BROKEN, COMPRESSED, MALFORMED, describe_exception
+from recollect.models.connection_errors import describe_exception
+from recollect.models.http_errors import BROKEN, COMPRESSED, MALFORMED, TransportFailed
+from recollect.models.idle_connections import IdleConnections
 from recollect.models.network_backend import NetworkBackend
 from recollect.settings import TransportSettings
 
 _MAX_IDLE = 4  # connections kept for the next request, to one server
-_MAX_SHARED_IDLE = 64  # the same, where many sessions share them
 _KEEP = 60.0  # seconds
 _DIRECT = {"all://localhost": None, "all://127.0.0.1": None, "all://[::1]": None}
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")  # h2, unlike h11, would send them
@@ -40,45 +41,6 @@ for _logger in ("connection", "http11", "http2", "proxy", "socks"):
 logging.getLogger("httpx2").addFilter(lambda _: not _ours.get())
 
 
-class TransportFailed(Exception):
-    """No complete response. `retryable` if another attempt may get one."""
-
-    def __init__(self, why: str, *, retryable: bool) -> None:
-        super().__init__(why)
-        self.why, self.retryable = why, retryable
-
-
-class IdleConnections:
-    """Connections that wait for the next request, by server; several clients of one event loop may
-    share them, so that a session's next prompt needs no new handshake."""
-
-    def __init__(self, most: int = _MAX_SHARED_IDLE) -> None:
-        self._most = most
-        self._by_server: dict[str, list[_Connection]] = {}
-
-    async def take(self, server: str) -> _Connection | None:
-        waiting = self._by_server.get(server, [])
-        while waiting:
-            connection = waiting.pop()
-            if not connection.backend.is_stale:
-                return connection
-            await connection.aclose()
-        return None
-
-    def keep(self, connection: _Connection) -> bool:
-        """Whether there is room for it."""
-        waiting = self._by_server.setdefault(connection.server, [])
-        if len(waiting) >= self._most:
-            return False
-        waiting.append(connection)
-        return True
-
-    async def aclose(self) -> None:
-        for waiting in self._by_server.values():
-            while waiting:
-                await waiting.pop().aclose()
-
-
 class HttpClient:
     """Sends requests; for one event loop."""
 
@@ -86,7 +48,7 @@ class HttpClient:
         self.settings = settings
         self._idle = shared or IdleConnections(_MAX_IDLE)
         self._owns_idle = shared is None
-        self._busy: set[_Connection] = set()
+        self._busy: set[ProviderConnection] = set()
         self._closed = False
 
     async def post(
@@ -107,19 +69,19 @@ class HttpClient:
             fields = [(n.encode(), v.encode("latin-1")) for n, v in headers.items()]
             fields.append((b"content-length", b"%d" % size))
             connection = await self._idle.take(_server_of(url, self.settings))
-            connection = connection or _Connection(url, self.settings)
+            connection = connection or ProviderConnection(url, self.settings)
             try:
                 return await self._send(connection, url, fields, body)
             except (httpx2.NetworkError, httpx2.ProtocolError):
                 if not connection.backend.broke_off_http2:
                     raise
             # a server that answers before the request is through is understood over HTTP/1.1
-            connection = _Connection(url, self.settings, http2=False)
+            connection = ProviderConnection(url, self.settings, http2=False)
             return await self._send(connection, url, fields, body)
 
     async def _send(
         self,
-        connection: _Connection,
+        connection: ProviderConnection,
         url: str,
         fields: Sequence[tuple[bytes, bytes]],
         body: Callable[[], Iterable[bytes]],
@@ -131,7 +93,7 @@ class HttpClient:
             await self.release(connection, reusable=False)
             raise
 
-    async def release(self, connection: _Connection, *, reusable: bool) -> None:
+    async def release(self, connection: ProviderConnection, *, reusable: bool) -> None:
         """Keep a connection whose response was read to its end; close any other at once."""
         self._busy.discard(connection)
         if not (reusable and not self._closed and self._idle.keep(connection)):
@@ -150,7 +112,7 @@ class HttpResponse:
     """Status, headers (lower case, repeated ones joined), and the body as it arrives."""
 
     def __init__(
-        self, response: httpx2.Response, connection: _Connection, client: HttpClient
+        self, response: httpx2.Response, connection: ProviderConnection, client: HttpClient
     ) -> None:
         self.status, self.http_version = response.status_code, response.http_version
         self.headers = {name.lower(): value for name, value in response.headers.items()}
@@ -171,6 +133,13 @@ class HttpResponse:
             await self._client.release(self._connection, reusable=True)
         return piece
 
+    async def read_most(self, limit: int) -> bytes:
+        """The body, or as much of it as fits in the limit."""
+        found = bytearray()
+        while len(found) < limit and (piece := await self.read()):
+            found += piece
+        return bytes(found[:limit])
+
     async def aclose(self) -> None:
         """Close the connection at once, unless the body was read to its end."""
         if self._open:
@@ -187,7 +156,7 @@ class HttpResponse:
         return b""
 
 
-class _Connection:
+class ProviderConnection:
     """An httpx2 client that holds at most one connection."""
 
     def __init__(self, url: str, settings: TransportSettings, *, http2: bool = True) -> None:

@@ -31,9 +31,9 @@ from recollect.compaction.proposal import OnRound, Proposal, ignore_round
 from recollect.entries import Message
 from recollect.errors import BadSettings, RecollectError
 from recollect.models.http_model import HttpModel
+from recollect.models.idle_connections import IdleConnections
 from recollect.models.open_model import open_model
 from recollect.models.resolve import ResolvedModel
-from recollect.models.transport import IdleConnections
 from recollect.profiles import is_known_model
 from recollect.runtime.coding_agent import (
     LazyCommands,
