@@ -21,6 +21,7 @@ from recollect.display.stored_session import StoredSession
 from recollect.errors import RecollectError, StoreClosed
 from recollect.terminal.chat_screen import ChatScreen
 from recollect.terminal.keys_screen import KeysScreen
+from recollect.terminal.load_ahead import load_ahead
 from recollect.terminal.notifications import Notifications
 from recollect.terminal.screen_commands import SCREEN_COMMANDS
 from recollect.terminal.session_runner import SessionRunner
@@ -77,6 +78,7 @@ class TerminalApp(App[int]):
         await self.push_screen(self.chat)
         self.run_worker(self._serve(), name="session", exit_on_error=True)
         self.run_worker(self._follow_settings(), name="theme")
+        self.run_worker(self._load_ahead(), name="load ahead")
         if name := self.runner.options.initial_screen:
             self.run_worker(self.run_screen_command(name, ""), name="initial screen")
 
@@ -105,6 +107,11 @@ class TerminalApp(App[int]):
         with suppress(RecollectError):  # `_serve` ends with it
             await self.runner.opened()
             self.apply_theme()
+
+    async def _load_ahead(self) -> None:
+        with suppress(RecollectError):  # as above
+            await self.runner.opened()
+            await load_ahead()
 
     @property
     def unsent(self) -> str:
