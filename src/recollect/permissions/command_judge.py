@@ -330,11 +330,14 @@ class _Judge:
 
     def _allows_with(self, texts: Iterable[str]) -> bool:
         """Whether the rules, as the settings would be read, allow the line."""
-        try:
-            allow = (*self.given.allow, *map(parse_rule, texts))
-        except BadInput:
-            return False
-        return self.decide(msgspec.structs.replace(self.given, allow=allow))[0] == "allow"
+        allow = [*self.given.allow]
+        for text in texts:
+            self._check_time()
+            try:
+                allow.append(parse_rule(text))
+            except BadInput:
+                return False
+        return self.decide(msgspec.structs.replace(self.given, allow=tuple(allow)))[0] == "allow"
 
 
 def _worst(objections: Iterable[Objection], permitted: Sequence[str] = ()) -> Objection | None:

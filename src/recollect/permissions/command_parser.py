@@ -254,7 +254,7 @@ def _check_name(
     _check_builtin(words)
     if name == "time":  # a word of the grammar: what follows is a command of this shell
         skipped = 2 if words[1:2] == ("-p",) else 1
-        if len(words) == skipped:
+        if len(words) == skipped or words[skipped] == "time":
             raise UnsupportedSyntax("it has 'time' before something other than a command")
         later = {position - skipped for position in uncertain}
         _check_name(words[skipped:], read[skipped:], reader, later)

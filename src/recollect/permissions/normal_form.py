@@ -202,6 +202,7 @@ class _Collector:
         """`bash -c 'cat "$0"' .env`: the code may do anything with the words after it."""
         first = step.words.index(text) + 1 if text in step.words else len(step.words)
         for at, word in enumerate(step.words[first:], first):
+            self.check_time()
             config = matches_config(word) if at in step.uncertain else names_config(word)
             if matches_secret(word) or config or is_outside(word, self.root):
                 why = f"{word[:80]!r} is passed to code and is protected, or outside the folder"

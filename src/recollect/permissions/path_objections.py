@@ -122,10 +122,10 @@ def object_to_paths(
         yield from _object_to_written(command, root)
     elif not _only_reads(command):
         yield from _object_to_places(command, root)
-    yield from _object_to_code(command)
+    yield from _object_to_code(command, check_time)
 
 
-def _object_to_code(command: NormalCommand) -> Iterator[Objection]:
+def _object_to_code(command: NormalCommand, check_time: Callable[[], None]) -> Iterator[Objection]:
     found, operands = find_record(command.words[0]), _plain_words(command)
     runs_file = command.words[0] in (".", "source") or (found and found.check == "interpreter")
     if runs_file and operands and operands[0].startswith(("<(", "/dev/fd/")):
@@ -133,7 +133,7 @@ def _object_to_code(command: NormalCommand) -> Iterator[Objection]:
     codes = codes_of(command)
     if any(map(code_names_secret, codes)):
         yield Objection("refused", "its code names what may hold secrets")
-    if any(map(code_names_config, codes)):
+    if any(code_names_config(code, check_time) for code in codes):
         yield Objection("refused", "its code names a file that decides what runs later")
 
 

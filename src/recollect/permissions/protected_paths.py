@@ -8,7 +8,7 @@ those that only the shell completes (`.e*`, `$x/.ssh`); links are not resolved h
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from recollect.permissions.shell_values import (
     ANY_TEXT,
@@ -82,13 +82,17 @@ def code_names_secret(code: str) -> bool:
     return any(map(is_secret_name, parts))
 
 
-def code_names_config(code: str) -> bool:
+def code_names_config(code: str, check_time: Callable[[], None]) -> bool:
     """Whether code on a line spells the name of a file that decides what runs later."""
-    texts = f"{code} {_JOINED.sub('', code)}"
+    texts, seen = f"{code} {_JOINED.sub('', code)}", set[str]()
     for found in _CODE_PATHS.finditer(texts):
         before = texts[found.start() - 1] if found.start() else ""
         member = found[0].startswith(".") and before in (")", "]", "}")  # `f(x).config`
-        if not member and names_config(found[0]):
+        if member or found[0] in seen:
+            continue
+        seen.add(found[0])
+        check_time()
+        if names_config(found[0]):
             return True
     return False
 
@@ -181,7 +185,7 @@ def _glued_values(word: str) -> Iterator[str]:
     """What an option's own word can end in, as in `-o.bashrc` and `-oAGENTS.md`."""
     if word.startswith("-"):
         first, slash, rest = word.partition("/")
-        for name in _FIRST_NAMES:
+        for name in _FIRST_NAMES if first.lower().endswith(_FIRST_NAMES) else ():
             # a long option takes its value after `=`
             glued = name.startswith(".") or not word.startswith("--")
             if glued and first.lower().endswith(name):

@@ -132,6 +132,7 @@ _EXACT = {name.path: name for name in PROTECTED_NAMES if "*" not in name.path}
 _PATTERNS = tuple(
     (*name.path.partition("*")[::2], name) for name in PROTECTED_NAMES if "*" in name.path
 )
+_STARTS = tuple(start for start, _, _ in _PATTERNS)
 # `tools/bazel` does not make every `tools` special
 _PARENTS = frozenset(
     name.path.partition("/")[0]
@@ -180,7 +181,7 @@ def _find_in(names: Sequence[str]) -> ProtectedName | None:
 def _find_name(name: str) -> ProtectedName | None:
     if (exact := _EXACT.get(name)) is not None:
         return exact
-    for start, end, pattern in _PATTERNS:
+    for start, end, pattern in _PATTERNS if name.startswith(_STARTS) else ():
         long_enough = len(name) >= len(start) + len(end)
         if long_enough and name.startswith(start) and name.endswith(end):
             return pattern
