@@ -218,6 +218,7 @@ class ChatScreen(Screen[None]):
     def _sent(self, event: PromptArea.Sent) -> None:
         event.stop()
         self.query_one(TranscriptView).follow_end()
+        self.query(ModelOffersPanel).remove()
         self._unread.clear()
         if (command := parse_command(event.text)) is not None:
             self._run_command(*command, event.attachments)

@@ -1,7 +1,11 @@
-"""Shown where no model is configured that can play the agent: what was found, and what to do."""
+"""Shown where no model is configured that can play the agent: what was found, and what to do.
+
+Whoever types a prompt all the same gets on without: the small local model answers.
+"""
 
 from __future__ import annotations
 
+from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message as TextualMessage
@@ -11,6 +15,7 @@ from textual.widgets.option_list import Option
 from recollect.display.display_text import sanitize
 from recollect.profiles import ENDPOINTS
 from recollect.runtime.model_offers import ModelOffers
+from recollect.terminal.prompt_input import PromptInput
 
 SUGGESTED_KEYS = 3  # variables that are named
 MAX_MODELS = 6
@@ -31,7 +36,10 @@ def explain_offers(offers: ModelOffers) -> str:
 class ModelOffersPanel(Vertical):
     DEFAULT_CSS = """
     ModelOffersPanel { height: auto; border: round $primary; padding: 0 1; }
-    ModelOffersPanel OptionList { height: auto; border: none; padding: 0; background: $background; }
+    ModelOffersPanel { border-subtitle-color: $text-muted; }
+    ModelOffersPanel OptionList, ModelOffersPanel OptionList:focus {
+        height: auto; border: none; padding: 0; background: transparent;
+    }
     """
 
     class Chosen(TextualMessage):
@@ -64,7 +72,17 @@ class ModelOffersPanel(Vertical):
         return found
 
     def on_mount(self) -> None:
-        self.query_one(OptionList).focus()
+        self.border_subtitle = "Enter chooses · Esc, or typing, goes on without"
+        if not self.screen.query_one(PromptInput).text:  # else the user is typing
+            self.query_one(OptionList).focus()
+
+    def on_key(self, event: events.Key) -> None:
+        prompt = self.screen.query_one(PromptInput)
+        if event.key == "escape" or (event.is_printable and event.character):
+            event.stop()
+            prompt.focus()
+            prompt.insert(event.character if event.is_printable and event.character else "")
+            self.remove()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()
