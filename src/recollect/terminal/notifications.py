@@ -1,8 +1,9 @@
 """Tells a user who looks elsewhere that the program waits for an answer or has finished, and shows
 in the terminal's title what it is about.
 
-Only while the terminal has lost the focus, and never after short work. A title comes from a session
-and so from anywhere: it is one line without control characters.
+Only while the user looks elsewhere, and never after short work. Where the terminal does not report
+its focus, as tmux by default, a user who has not typed for a while looks elsewhere. A title comes
+from a session and so from anywhere: it is one line without control characters.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from recollect.terminal.terminal_events import (
     ApprovalAsked,
     PromptEnded,
     PromptStarted,
-    QueueChanged,
     SessionOpened,
     TerminalEvent,
 )
@@ -43,38 +43,51 @@ def notice_sequence(text: str) -> str:
 class Notifications:
     def __init__(self, app: TerminalApp, runner: SessionRunner) -> None:
         self._app, self._runner = app, runner
-        self.focused = True
+        self.focused: bool | None = None  # None: the terminal has never said
         self.sent: list[str] = []  # what has rung
         self._since = 0.0
-        self._title, self._began = "", False
+        self._title, self._busy = "", False
+        self._shown = ""  # the sequence of the title that the terminal has
 
     def add(self, event: TerminalEvent) -> None:
         match event:
             case PromptStarted():
-                self._since = time.monotonic()
+                self._since, self._busy = time.monotonic(), True
             case ApprovalAsked(request=request):
                 self._notify(f"recollect asks about {request.call.name}")
-            case PromptEnded(interrupted=False):
-                if time.monotonic() - self._since > LONG_SECONDS and not self._runner.waiting:
+            case PromptEnded(interrupted=interrupted):
+                self._busy = False
+                long = time.monotonic() - self._since > LONG_SECONDS
+                if long and not interrupted and not self._runner.waiting:
                     self._notify("recollect has finished")
-        if isinstance(event, PromptStarted | PromptEnded | SessionOpened | QueueChanged):
-            self.show_title(busy=self._runner.busy and not isinstance(event, PromptEnded))
+            case SessionOpened(session=None):
+                self._title = ""
+        if isinstance(event, PromptStarted | PromptEnded | SessionOpened):
+            self.show_title(self._title)
 
-    def show_title(self, title: str | None = None, *, busy: bool) -> None:
-        if title is not None:
-            self._title = title
-        if not self._began:
-            self._began = True
+    def show_title(self, title: str) -> None:
+        """With a mark while a prompt runs."""
+        self._title = title
+        shown = title_sequence(title, busy=self._busy)
+        if shown == self._shown:
+            return
+        if not self._shown:
             self._write(PUSH_TITLE)
-        self._write(title_sequence(self._title, busy=busy))
+        self._shown = shown
+        self._write(shown)
 
     def end(self) -> None:
-        if self._began:
+        if self._shown:
             self._write(POP_TITLE)
+
+    def _is_away(self) -> bool:
+        if self.focused is not None:
+            return not self.focused
+        return time.monotonic() - self._app.chat.prompt.input.typed_at > LONG_SECONDS
 
     def _notify(self, text: str) -> None:
         how = self._runner.runtime.settings.terminal.notify
-        if self.focused or how == "off":
+        if how == "off" or not self._is_away():
             return
         for sequence in ("\x07", notice_sequence(text))[: 2 if how == "auto" else 1]:
             self.sent.append(sequence)
