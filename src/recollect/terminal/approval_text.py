@@ -23,7 +23,7 @@ def _question_lines(shown: ApprovalPreview) -> Iterator[ReadLine]:
         if shown.normal_form:
             yield from _command_lines("which means:", shown.normal_form)
         yield from _named_lines("in", shown.folder)
-        yield from _named_lines("sandbox:", shown.sandbox)
+        yield from _text_lines(shown.sandbox, "plain")
     if shown.failure:
         yield from _named_lines("it would fail:", shown.failure, "warned")
     for name, value in shown.arguments:
