@@ -109,8 +109,8 @@ class EventFeed:
         if isinstance(event, Retrying) and event.shown:
             self.transcript.drop_pieces()
         in_log = isinstance(event, ContextReduced) and self.follow() > 0
-        for text, level in run_notices(event, in_log=in_log):
-            self.transcript.add_notice(text, level)
+        for notice in run_notices(event, in_log=in_log):
+            self.transcript.add_notice(*notice)
 
     def _end(self, event: PromptEnded) -> None:
         shown = self.transcript
@@ -152,6 +152,8 @@ class EventFeed:
         match event:
             case Delta(kind=kind):
                 self.activity = _DOING[kind]
+            case Retrying(attempt=attempt):
+                self.activity = f"{WAITING}, attempt {attempt + 1}"
             case ToolStarted(call=call):
                 self.activity = f"running {one_line(call.name)}"
             case ApprovalAsked(request=request):
