@@ -92,6 +92,7 @@ class EventFeed:
                 shown.finish_call(result)
                 self.follow()
             case NoticeGiven(text=text, level=level):
+                self.follow()  # what is stored came before it, such as why another model is taken
                 shown.add_notice(text, level)
             case PromptEnded():
                 self._end(event)
