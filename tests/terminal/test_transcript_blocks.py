@@ -229,7 +229,7 @@ def test_a_correction_is_told_without_what_the_model_is_told() -> None:
     problem = "there is no tool 'x'; the tools are a, b, c"
     EventFeed(blocks).add(CorrectionRequested((problem,), 1, 3))
     assert [block.text for block in blocks.blocks] == [
-        "the reply could not be used: there is no tool 'x'; asking again, 1 of 3"
+        "there is no tool 'x'; asking the model again, 1 of 3"
     ]
 
 

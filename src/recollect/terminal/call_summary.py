@@ -178,9 +178,9 @@ def _list_fact(output: str) -> str:
     found = _LISTED.search(output[:400])
     if found is None:
         return "nothing" if _NONE.match(output) else _count_lines(output)
-    counts = zip(found.groups(), ("folder", "file"), strict=True)
-    told = (pluralize(int(count.replace(",", "")), what) for count, what in counts if count)
-    return ", ".join(told)
+    folders, files = (int((count or "0").replace(",", "")) for count in found.groups())
+    told = (pluralize(folders, "folder") if folders else "", pluralize(files, "file"))
+    return ", ".join(filter(None, told))
 
 
 def _change_fact(block: Block) -> str:

@@ -34,9 +34,7 @@ def run_notices(event: TerminalEvent, *, in_log: bool = False) -> Iterator[RunNo
         case CorrectionRequested(problems=problems, attempt=attempt, most=most):
             # what follows is the model's to read, such as the names of all tools
             why = _short("; ".join(problem.partition("; ")[0] for problem in problems))
-            yield RunNotice(
-                f"the reply could not be used: {why}; asking again, {attempt} of {most}"
-            )
+            yield RunNotice(f"{why}; asking the model again, {attempt} of {most}")
         case ContextReduced():
             notes = list(reduction_notes(event))
             reduced = event.after < event.before
