@@ -9,6 +9,7 @@ from a session and so from anywhere: it is one line without control characters.
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from recollect.display.display_text import one_line, truncate
@@ -44,6 +45,7 @@ class Notifications:
     def __init__(self, app: TerminalApp, runner: SessionRunner) -> None:
         self._app, self._runner = app, runner
         self.focused: bool | None = None  # None: the terminal has never said
+        self.away_after = LONG_SECONDS  # without a key, where the focus is not known
         self.sent: list[str] = []  # what has rung
         self._since = 0.0
         self._title, self._busy = "", False
@@ -53,8 +55,8 @@ class Notifications:
         match event:
             case PromptStarted():
                 self._since, self._busy = time.monotonic(), True
-            case ApprovalAsked(request=request):
-                self._notify(f"recollect asks about {request.call.name}")
+            case ApprovalAsked():
+                self._ask(event)
             case PromptEnded(interrupted=interrupted):
                 self._busy = False
                 long = time.monotonic() - self._since > LONG_SECONDS
@@ -80,18 +82,29 @@ class Notifications:
         if self._shown:
             self._write(POP_TITLE)
 
+    def _ask(self, asked: ApprovalAsked) -> None:
+        """Now or, where the focus is not known, when the user has not typed for a while."""
+        if asked.answer.done() or self._notify(f"recollect asks about {asked.request.call.name}"):
+            return
+        if self.focused is None:
+            self._app.set_timer(self.away_after, partial(self._ask, asked))
+
     def _is_away(self) -> bool:
         if self.focused is not None:
             return not self.focused
-        return time.monotonic() - self._app.chat.prompt.input.typed_at > LONG_SECONDS
+        return time.monotonic() - self._app.chat.prompt.input.typed_at > self.away_after
 
-    def _notify(self, text: str) -> None:
+    def _notify(self, text: str) -> bool:
+        """Whether the user was told, or does not want to be."""
         how = self._runner.runtime.settings.terminal.notify
-        if how == "off" or not self._is_away():
-            return
+        if how == "off":
+            return True
+        if not self._is_away():
+            return False
         for sequence in ("\x07", notice_sequence(text))[: 2 if how == "auto" else 1]:
             self.sent.append(sequence)
             self._write(sequence)
+        return True
 
     def _write(self, sequence: str) -> None:
         self._app.write_sequence(sequence)
