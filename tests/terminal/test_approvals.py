@@ -62,7 +62,9 @@ def test_a_command_is_shown_as_given_and_in_normal_form_and_refused_with_a_reaso
             assert "no rule allows 'touch'" in screen
             assert "--allow" not in screen  # the answers are below
             await driven.press("r")
+            await driven.wait_shown("why not? The model is told; Enter sends")
             await driven.type("use make instead")
+            await driven.wait_shown("use make instead")
             await driven.press("enter")
             await driven.wait_idle()
             told = results(driven)

@@ -98,7 +98,7 @@ def test_ctrl_o_unfolds_tool_output_from_the_prompt_and_while_a_call_asks(
             await driven.wait(lambda: "the first line" not in driven.shown())
             await driven.type("write it")
             await driven.press("enter")
-            await driven.wait_shown("Change this file?")
+            await driven.wait_shown("Create this file?")
             await driven.press("ctrl+o")
             await driven.wait(lambda: driven.app.chat.query_one(TranscriptView).shown.unfolded)
             await driven.press("escape")

@@ -56,4 +56,6 @@ def _safe(text: str) -> str:
 def approval_title(shown: ApprovalPreview) -> str:
     if shown.command:
         return "Run this command?"
-    return "Change this file?" if shown.diff else f"Call {one_line(shown.tool)}?"
+    if shown.diff:
+        return "Create this file?" if shown.creates else "Change this file?"
+    return f"Call {one_line(shown.tool)}?"

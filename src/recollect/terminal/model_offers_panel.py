@@ -31,7 +31,9 @@ def explain_offers(offers: ModelOffers) -> str:
 class ModelOffersPanel(Vertical):
     DEFAULT_CSS = """
     ModelOffersPanel { height: auto; border: round $primary; padding: 0 1; }
-    ModelOffersPanel OptionList { height: auto; border: none; padding: 0; background: $background; }
+    ModelOffersPanel OptionList, ModelOffersPanel OptionList:focus {
+        height: auto; border: none; padding: 0; background: $background;
+    }
     """
 
     class Chosen(TextualMessage):
