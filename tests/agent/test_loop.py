@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from recollect.agent.exchange import NOT_BEGUN
 from recollect.agent.fit_context import ContextReduced, summarizer_from
 from recollect.agent.hooks import Hooks
 from recollect.agent.loop import Agent
@@ -193,8 +194,8 @@ def test_an_interrupted_call_has_a_result_that_says_so(tmp_path: Path, how: str)
         await asyncio.gather(task, return_exceptions=True)
         kept = await store.path(session.id)
         assert await results(session) == [
-            ("a", f"Error: {UNKNOWN_OUTCOME}", "interrupted"),
-            ("b", f"Error: {UNKNOWN_OUTCOME}", "interrupted"),
+            ("a", f"Error: {UNKNOWN_OUTCOME if how == 'cancel' else NOT_BEGUN}", "interrupted"),
+            ("b", f"Error: {NOT_BEGUN}", "interrupted"),
         ]
         later = Session(store, session.id, View.fold(kept))
         done = finished(await run(agent("I go on."), later, "and now?"))

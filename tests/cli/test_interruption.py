@@ -82,13 +82,25 @@ def test_ctrl_c_notifies_hooks_without_waiting_for_slow_ones_and_the_session_con
 
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
 def test_a_running_command_is_ended_too_and_not_run_again(cli: Cli, by: signal.Signals) -> None:
-    run = reply(call("run_shell_command", id="a", command=f"sleep {ENDLESS}"))
-    with server(cli, run, http(HELLO), more='[permissions]\nallow = ["sleep *"]\n') as on:
-        resume = interrupt(cli, lambda event: event["type"] == "tool_use", by)
+    run = reply(call("run_shell_command", id="a", command=f"touch begun; sleep {ENDLESS}"))
+    allowed = '[permissions]\nallow = ["sleep *", "touch begun"]\n'
+    with server(cli, run, http(HELLO), more=allowed) as on:
+        resume = interrupt(cli, lambda event: _runs(cli.project / "begun", event), by)
         cli.ok(*resume, "-p", "Go on.", env=ENV)
     assert len(on.asked) == 2
     (output,) = outputs(on)
     assert UNKNOWN_OUTCOME in output
+
+
+def _runs(file: Path, event: dict[str, Any]) -> bool:
+    """Whether the event is the command's; if so, once its file is there."""
+    if event["type"] != "tool_use":
+        return False
+    ends = time.monotonic() + PATIENCE
+    while not file.exists():
+        assert time.monotonic() < ends, "the command did not begin"
+        time.sleep(0.01)
+    return True
 
 
 def test_an_interrupted_run_still_prints_its_one_document(cli: Cli) -> None:

@@ -97,7 +97,7 @@ def test_a_model_without_quota_or_that_is_gone_leaves_the_work_to_the_fallback(
         done = cli("-p", "hi", env=ENV)
     assert (done.code, done.out) == (0, "hello\n")
     assert len(on.asked) == 2
-    assert "trying another model" in done.err
+    assert "; trying spare" in done.err
 
 
 @pytest.mark.parametrize("code", [None, "MODEL_CAPACITY_EXHAUSTED", "MODEL_CAPACITY_EXCEEDED"])

@@ -71,7 +71,7 @@ def test_a_fallback_answers_when_the_model_is_down(cli: Cli, down: str) -> None:
             done = cli.ok("-p", "Hi.", env=ENV)
     assert done.out == "hello\n"
     assert "warning: mine is not available (" in done.err
-    assert "; trying another model" in done.err
+    assert "; trying spare" in done.err
     assert "spare · 1 turn" in done.err
     readable(done)
     assert [said for role, said, _ in log(cli) if role == "user"].count("Hi.") == 1

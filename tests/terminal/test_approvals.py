@@ -59,8 +59,12 @@ def test_a_command_is_shown_as_given_and_in_normal_form_and_refused_with_a_reaso
             assert terminal.project.name in screen
             assert "sandbox" in screen
             assert "always: store `FOO=1 env touch made && true`" in screen
+            assert "no rule allows 'touch'" in screen
+            assert "--allow" not in screen  # the answers are below
             await driven.press("r")
+            await driven.wait_shown("why not? The model is told; Enter sends")
             await driven.type("use make instead")
+            await driven.wait_shown("use make instead")
             await driven.press("enter")
             await driven.wait_idle()
             told = results(driven)
@@ -105,6 +109,20 @@ def test_a_change_that_the_tool_would_refuse_is_said_to_fail(terminal: TerminalP
             await driven.wait_shown("it would fail: line 2 of new_string stands for text")
             await driven.press("n")
             await driven.wait_idle()
+
+    asyncio.run(use())
+
+
+def test_a_call_that_is_interrupted_while_it_is_asked_about_is_said_not_to_have_run(
+    terminal: TerminalPlace,
+) -> None:
+    async def use() -> None:
+        async with terminal.open([says("I run", run("touch made"))], size=(110, 30)) as driven:
+            await ask(driven, "do it")
+            await driven.press("escape")
+            await driven.wait_idle()
+            await driven.wait_shown("this call was interrupted before it was run")
+            assert not (terminal.project / "made").exists()
 
     asyncio.run(use())
 

@@ -63,7 +63,7 @@ def test_what_waits_when_the_program_is_killed_waits_again(
         again.press("Enter")
         again.wait_for("esc to interrupt", without=("held",))
         again.press("Escape")
-        again.wait_for("held, nothing is lost: 2 prompts")
+        again.wait_for("2 prompts held, nothing is lost")
         again.press("Enter")
         again.wait_for("Second answer.", "three", without=("queued",))
         again.press("C-d")
@@ -83,7 +83,7 @@ def test_what_waits_when_the_user_leaves_is_told_and_shown_by_the_plain_program(
         first = open_terminal()
         _queue(first)
         first.press("C-c")
-        first.wait_for("held, nothing is lost: 2 prompts")
+        first.wait_for("2 prompts held, nothing is lost")
         first.press("C-d")
         first.wait_for_end()
         assert "2 prompts not sent yet, kept with the session:\ntwo\n" in first.all_output

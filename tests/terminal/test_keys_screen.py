@@ -16,8 +16,11 @@ from recollect.terminal.prompt_input import PromptInput
 from recollect.terminal.slash_commands import COMMANDS
 from recollect.terminal.terminal_app import TerminalApp
 from recollect.terminal.terminal_events import ApprovalAsked
-from recollect.testing import call
+from recollect.terminal.transcript_view import TranscriptView
+from recollect.testing import call, says
 from tests.terminal.pilot import TerminalPlace
+
+WRITES = says("I write it.", call("write_file", file_path="b.py", content="print(2)\n"))
 
 
 def test_every_key_and_every_command_is_on_the_screen_of_keys() -> None:
@@ -59,6 +62,48 @@ def test_the_terminal_rings_only_for_a_user_who_looks_elsewhere(terminal: Termin
     assert asyncio.run(use("", away=True)) == ["\x07", "\x1b]9;recollect asks about write_file\x07"]
     assert asyncio.run(use(bell, away=True)) == ["\x07"]
     assert asyncio.run(use(bell.replace("bell", "off"), away=True)) == []
+
+
+def test_a_terminal_that_never_tells_its_focus_rings_for_a_user_who_does_not_type(
+    terminal: TerminalPlace,
+) -> None:
+    async def use() -> None:
+        async with terminal.open() as driven:
+            told = driven.app.notifications
+            answer: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+            request = ApprovalRequest(call("write_file", file_path="a"), "why")
+            await driven.type("x")
+            told.add(ApprovalAsked(request, answer))  # type: ignore[arg-type]
+            assert told.sent == []
+            told.away_after = 0.2
+            told.add(ApprovalAsked(request, answer))  # type: ignore[arg-type]
+            await driven.wait(lambda: told.sent, "a bell for a question that still stands")
+            assert told.sent[0] == "\x07"
+
+    asyncio.run(use())
+
+
+def test_ctrl_o_unfolds_tool_output_from_the_prompt_and_while_a_call_asks(
+    terminal: TerminalPlace,
+) -> None:
+    async def use() -> None:
+        terminal.write("a.py", "the first line\n")
+        reads = says("I look.", call("read_file", absolute_path="a.py"))
+        async with terminal.open([reads, "Done.", WRITES]) as driven:
+            await driven.say("read it")
+            assert driven.app.chat.prompt.input.has_focus
+            await driven.press("ctrl+o")
+            await driven.wait_shown("the first line")
+            await driven.press("ctrl+o")
+            await driven.wait(lambda: "the first line" not in driven.shown())
+            await driven.type("write it")
+            await driven.press("enter")
+            await driven.wait_shown("Create this file?")
+            await driven.press("ctrl+o")
+            await driven.wait(lambda: driven.app.chat.query_one(TranscriptView).shown.unfolded)
+            await driven.press("escape")
+
+    asyncio.run(use())
 
 
 @given(st.text(max_size=200))

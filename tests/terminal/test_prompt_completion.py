@@ -138,6 +138,11 @@ def test_paths_are_offered_as_tools_may_see_them(terminal: TerminalPlace) -> Non
             await driven.type("sr")
             await driven.wait(lambda: "src/" in offered(driven))
             assert "src/parser.py" in offered(driven)
+            await driven.press("tab")
+            await driven.wait(lambda: prompt.text.endswith("@src/"))
+            await driven.wait(lambda: offered(driven) == ["src/", "src/parser.py"])
+            await driven.press("tab")
+            assert prompt.text.endswith("@src/parser.py ")
 
     asyncio.run(use())
 

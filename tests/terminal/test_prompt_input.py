@@ -53,6 +53,8 @@ def test_up_and_down_go_through_earlier_prompts_and_bring_the_draft_back(
             assert typed(driven) == ""
             await driven.press("up")
             assert typed(driven) == "draft"  # what was cleared is the newest
+            await driven.type(" and more")
+            assert typed(driven) == "draft and more"
 
     asyncio.run(use())
 

@@ -26,9 +26,11 @@ def test_a_conversation_with_an_approval_and_back_with_its_files(
         terminal.wait_for("please write b.py", "mine")
         terminal.press("Enter")
         terminal.wait_for("I write it.", "print(2)", "Yes, once")
+        assert terminal.title == "● please write b.py"
         assert not (cli.project / "b.py").exists()
         terminal.answer("y", "Yes, once")
         terminal.wait_for("It is done.", READY)
+        terminal.wait_until(lambda: terminal.title == "please write b.py", "no mark in the title")
         assert (cli.project / "b.py").read_text() == "print(2)\n"
         terminal.resize(60, 18)
         terminal.wait_for("It is done.", READY)

@@ -7,8 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from recollect.agent.corrections import CorrectionRequested
 from recollect.agent.loop import Agent
 from recollect.agent.run_events import RunFinished
+from recollect.codecs.wire_protocol import Delta
 from recollect.entries import (
     Compaction,
     Elide,
@@ -22,17 +24,22 @@ from recollect.entries import (
     Thought,
 )
 from recollect.errors import ModelError
+from recollect.models.model_protocol import Retrying
+from recollect.runtime.project_prompts import RAN
 from recollect.store.ids import new_id
 from recollect.store.sqlite import SqliteStore
 from recollect.terminal.block import Block
+from recollect.terminal.block_pieces import pieces_of
 from recollect.terminal.event_feed import EventFeed
 from recollect.terminal.terminal_events import (
+    NoticeGiven,
     PromptEnded,
     PromptStarted,
     QueuedPrompt,
     SessionOpened,
 )
 from recollect.terminal.transcript_blocks import BlockList
+from recollect.terminal.transcript_copying import block_text
 from recollect.testing import (
     ScriptedModel,
     ScriptLine,
@@ -168,9 +175,12 @@ def test_elisions_in_a_row_are_one_line() -> None:
     [
         (Compaction(status="COMPRESSED", tokens_before=9_000, tokens_after=1_000, trigger="auto"),
          "compacted, automatically: 9,000 → 1,000 tokens"),
+        (Compaction(status="COMPRESSION_FAILED_INFLATED_TOKEN_COUNT"),
+         "not compacted: it would not have become smaller"),
         (Note(text="careful", level="warning"), "careful"),
         (Note(text="about to change a", extra='{"file_change":{}}'), None),
         (Pin(entries=("a" * 32,)), "pinned aaaaaaaa"),
+        (Pin(entries=("a" * 32,), first=True), None),
         (Source(format="claude-code", name="x.jsonl", size=2_048), "imported from x.jsonl"),
         (user("hidden").__class__(role="user", parts=(Text(text="x"),), context="aside"), None),
     ],
@@ -188,6 +198,63 @@ def test_a_reply_that_was_cut_off_says_so() -> None:
     assert [(block.kind, block.level) for block in blocks.blocks] == [
         ("reply", "info"), ("notice", "warning"),
     ]  # fmt: skip
+
+
+def test_a_note_with_the_remedy_takes_the_place_of_the_line_about_a_cut_off_reply() -> None:
+    blocks = BlockList()
+    cut = entry(msgspec.structs.replace(model("half"), finish="length"))
+    note = entry(Note(text="cut off; raise the limit", level="warning"))
+    blocks.add_entries([cut, note])
+    assert [block.text for block in blocks.blocks] == ["half", "cut off; raise the limit"]
+
+
+def test_retries_in_a_row_are_one_line_that_names_the_newest() -> None:
+    blocks = BlockList()
+    feed = EventFeed(blocks)
+    for attempt in (1, 2):
+        feed.add(Delta("text", "half an ans"))
+        feed.add(Retrying("it broke off", 3.2, attempt, shown=True))
+    feed.add(NoticeGiven("something else"))
+    feed.add(Retrying("it broke off", 0.2, 3, shown=False))
+    assert [block.text for block in blocks.blocks] == [
+        "the request failed: it broke off; trying again in 3 s, attempt 3",
+        "something else",
+        "the request failed: it broke off; trying again now, attempt 4",
+    ]
+    assert feed.activity == "waiting for a reply, attempt 4"
+
+
+def test_a_correction_is_told_without_what_the_model_is_told() -> None:
+    blocks = BlockList()
+    problem = "there is no tool 'x'; the tools are a, b, c"
+    EventFeed(blocks).add(CorrectionRequested((problem,), 1, 3))
+    assert [block.text for block in blocks.blocks] == [
+        "there is no tool 'x'; asking the model again, 1 of 3"
+    ]
+
+
+def test_files_of_a_prompt_are_named_and_their_texts_are_for_unfolding() -> None:
+    parts = (Text("look at @a.py"), Text("The file @a.py:\n1→x = 1"))
+    blocks = BlockList()
+    blocks.add_entries([entry(Message(role="user", parts=parts))])
+    (block,) = blocks.blocks
+    assert block.text == "look at @a.py\n[file a.py 23 bytes]"
+    assert block.foldable
+    assert "x = 1" not in str(pieces_of(block, unfolded=False))
+    assert "x = 1" in str(pieces_of(block, unfolded=True))
+
+
+def test_a_command_of_the_users_own_is_shown_as_typed_with_the_beginning_of_its_output() -> None:
+    output = "\n".join(f"line {number}" for number in range(40))
+    blocks = BlockList()
+    blocks.add_entries([entry(user(f"{RAN}seq 40\n{output}\n[exit code 0]"))])
+    (block,) = blocks.blocks
+    assert block.text == "!seq 40"
+    folded = pieces_of(block, unfolded=False)
+    assert [piece.kind for piece in folded] == ["user", "text", "more"]
+    assert folded[1].text.endswith("line 11")
+    assert "exit code 0" in str(pieces_of(block, unfolded=True))
+    assert block_text(block).startswith("!seq 40\nline 0\n")
 
 
 def _long_path() -> list[Entry]:

@@ -129,6 +129,15 @@ def test_html_and_definitions_are_shown_as_they_are_written() -> None:
     ]
 
 
+def test_a_column_of_numbers_is_aligned_as_its_table_says() -> None:
+    assert lines(reply("| n | what |\n|--:|---|\n| 12 | a |\n| 1,200 | b |\n"))[:4] == [
+        "      n │ what",
+        "  ──────┼─────",
+        "     12 │ a",
+        "  1,200 │ b",
+    ]
+
+
 def test_a_table_too_wide_for_the_screen_becomes_lists() -> None:
     row = "| " + " | ".join(["a long heading"] * 8) + " |\n"
     text = row + "|" + "---|" * 8 + "\n" + row
@@ -187,6 +196,10 @@ def test_long_arguments_are_cut_and_stay_arguments() -> None:
          "✗ $ x · exit 2 · bad"),
         (call("glob", "2 files fit *.py in /x, newest first:", pattern="*.py"),
          "● find *.py · 2 files"),
+        (call("list_directory", "/x: 0 folders and 1 files\na.py", path="."),
+         "● list . · 1 file"),
+        (call("run_shell_command", "Error: the user refused it", "failed", command="x"),
+         "✗ $ x · the user refused it"),
         (call("read_file", "Error: b does not exist", "failed", file_path="b"),
          "✗ read b · b does not exist"),
         (call("run_shell_command", state="running", command="sleep"), "○ $ sleep"),

@@ -97,7 +97,7 @@ class RealTerminal:
 
     @property
     def title(self) -> str:
-        return self._tmux("display-message", "-p", "#{pane_title}")
+        return self._tmux("display-message", "-p", "#{pane_title}").rstrip("\n")
 
     @property
     def clipboard(self) -> str:

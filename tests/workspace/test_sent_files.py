@@ -61,3 +61,12 @@ def test_files_that_another_program_sent_come_back_without_a_name() -> None:
     assert [one.parts for one in found] == [(image,), (far,)]
     assert found[0].label == "image 70 bytes"
     assert found[1].label == "video"
+
+
+def test_a_mentioned_file_that_is_too_long_to_be_sent_whole_is_no_attachment(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "long.txt").write_text("line\n" * 20_000)
+    parts = sent(tmp_path, "read @long.txt")
+    assert any(isinstance(one, Text) and ", cut:" in one.text for one in parts)
+    assert sent_files(message(*parts)) == ()

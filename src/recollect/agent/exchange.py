@@ -42,6 +42,7 @@ from recollect.tokens import Counter
 from recollect.tools.tool import ToolOutput
 from recollect.view.view import View
 
+NOT_BEGUN = "this call was interrupted before it was run"
 _MAX_MEDIA = 20  # named of a reply
 DRAFT_INTERVAL = 0.5  # seconds between two drafts of a reply in progress
 DRAFT_PATIENCE = 2.0  # seconds that a complete reply waits for a draft that is being stored
@@ -170,7 +171,7 @@ async def mark_calls_not_run(
 
 
 def _results_not_run(reply: Message, left_open: frozenset[str] = frozenset()) -> list[Message]:
-    output = error_output("this call was interrupted before it was run", "interrupted")
+    output = error_output(NOT_BEGUN, "interrupted")
     parts = (part for part in reply.parts if isinstance(part, ToolCall))
     calls = (call for call in parts if call.name not in left_open)
     return [Message(role="user", parts=(tool_result(call, output),)) for call in calls]

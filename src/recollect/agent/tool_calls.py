@@ -1,8 +1,9 @@
 """Runs the tool calls of one reply and stores each result.
 
 Read-only calls run together, others one after the other, in the order of the reply. A run that is
-stopped leaves no call without a result: the results of interrupted calls say that the outcome is
-unknown, and nothing runs them again. An exception in a tool becomes an error that the model reads.
+stopped leaves no call without a result: the results of interrupted calls say that they were not
+run, or that the outcome is unknown, and nothing runs them again. An exception in a tool becomes an
+error that the model reads.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from recollect.agent.exchange import error_output, tool_result
+from recollect.agent.exchange import NOT_BEGUN, error_output, tool_result
 from recollect.agent.hooks import Hooks
 from recollect.entries import Message, Note, Text, ToolCall, ToolResult, handle_of
 from recollect.errors import RecollectError, RefusedByHook
@@ -126,6 +127,7 @@ class ToolRunner:
         self._ask_user, self._stopped = ask_user, ""  # why a hook stopped the run
         self._shown_secrets = shown_secrets or ShownSecrets()
         self._store_lock = asyncio.Lock()
+        self._begun: set[str] = set()  # ids of calls whose tools were called
         self._printed: dict[str, str] = {}  # by call: the entry with what a command printed
         self._backups = FileBackups(session.store, roots, self._note)
 
@@ -218,6 +220,7 @@ class ToolRunner:
             shown=self._shown_secrets,
         )
         began = time.monotonic()
+        self._begun.add(call.id)
         try:
             output = await tool(call.arguments, context)
         except Exception as error:  # noqa: BLE001 - a bug in a tool must not end the session
@@ -281,5 +284,5 @@ class ToolRunner:
         for call in list(self._pending):
             printed = self._printed.get(call.id)
             more = f"; recall {handle_of(printed)} gives what it had printed" if printed else ""
-            unknown = error_output(UNKNOWN_OUTCOME + more, "interrupted")
-            await self._store(call, tool_result(call, unknown))
+            known = UNKNOWN_OUTCOME + more if call.id in self._begun else NOT_BEGUN
+            await self._store(call, tool_result(call, error_output(known, "interrupted")))

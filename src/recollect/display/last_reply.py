@@ -39,6 +39,6 @@ def text_to_copy(entries: Iterable[Entry], number: str = "") -> str:
         return text
     blocks = code_blocks(text)
     if not number.isascii() or not number.isdigit() or not 1 <= int(number[:6]) <= len(blocks):
-        there = f"it has {pluralize(len(blocks), 'code block')}"
+        there = f"it has {pluralize(len(blocks), 'code block') if blocks else 'none'}"
         raise BadInput(f"the last answer has no code block {number[:20]!r}; {there}")
     return blocks[int(number) - 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import ssl
 from collections.abc import Iterator
@@ -26,6 +27,9 @@ _REASONS: dict[type[Exception], str] = {  # the first that fits
     ValueError: "{proxy} cannot be used: "
     "only http://, https://, socks5:// and socks5h:// are supported",
 }
+
+# without a network, or on the way to one that comes and goes
+_NO_WAY = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EHOSTDOWN, errno.ETIMEDOUT)
 
 
 def describe_exception(error: Exception, settings: TransportSettings) -> tuple[str, bool]:
@@ -63,7 +67,11 @@ def _connect_reasons(error: BaseException) -> Iterator[tuple[str, bool]]:
                 # OpenSSL names the reason in several ways, all with these words
                 broken = "BAD_RECORD_MAC" in (step.reason or "")
                 yield "no secure connection could be agreed on (TLS)", broken
+            case socket.gaierror(errno=socket.EAI_AGAIN):
+                yield "the host's address cannot be looked up now", True
             case socket.gaierror():
                 yield "the host is unknown", False
+            case OSError(errno=number) if number in _NO_WAY:
+                yield "the network does not reach it", True
             case ConnectionRefusedError():
                 yield "nothing answers there (the connection was refused)", False

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,6 +18,9 @@ from recollect.runtime.permission_policy import SHELL_TOOL, ApprovalRequest
 from recollect.runtime.prompt_run import ActiveSession
 from recollect.toolkinds import parse_arguments
 from recollect.tools.tool import ToolContext, ToolFailed
+
+if TYPE_CHECKING:
+    from recollect.tools.file_editor import PlannedChange
 
 
 class ApprovalPreview(msgspec.Struct, frozen=True):
@@ -27,6 +31,7 @@ class ApprovalPreview(msgspec.Struct, frozen=True):
     folder: str = ""  # where it runs
     sandbox: str = ""  # what it runs in
     diff: str = ""  # the change of a file
+    creates: bool = False  # the file is not there yet
     failure: str = ""  # the call would fail: why
     arguments: tuple[tuple[str, str], ...] = ()  # of every other tool
     rules: tuple[str, ...] = ()  # what "always" would store
@@ -50,32 +55,33 @@ async def preview_approval(active: ActiveSession, request: ApprovalRequest) -> A
         )
     context = ToolContext(folders.roots, cwd=folders.cwd, view=active.session.view())
     try:
-        diff = await _diff(call.name, given, context)
+        change = await _plan_change(call.name, given, context)
     except (ToolFailed, OSError) as error:
         return msgspec.structs.replace(shown, failure=redact(str(error)), arguments=_rest(given))
-    if diff:
-        return msgspec.structs.replace(shown, diff=redact(diff))
+    if change is not None and (diff := await asyncio.to_thread(change.diff)):
+        creates = change.before is None
+        return msgspec.structs.replace(shown, diff=redact(diff), creates=creates)
     return msgspec.structs.replace(shown, arguments=_rest(given))
 
 
-async def _diff(tool: str, given: Mapping[str, object], context: ToolContext) -> str:
-    """The change that a call would make; empty if it is no call of a tool that changes a file."""
+async def _plan_change(
+    tool: str, given: Mapping[str, object], context: ToolContext
+) -> PlannedChange | None:
+    """The change that a call would make; None if it is no call of a tool that changes a file."""
     # late: what carries out a tool is loaded by its first call
     from recollect.tools import file_editor
 
     path = given.get("file_path")
     if not isinstance(path, str):
-        return ""
+        return None
     if tool == "write_file" and isinstance(content := given.get("content"), str):
-        change = await file_editor.plan_write(path, content, context)
-        return await asyncio.to_thread(change.diff)
+        return await file_editor.plan_write(path, content, context)
     old, new = given.get("old_string"), given.get("new_string")
     count = given.get("expected_replacements", 1)
     if tool != "replace" or not isinstance(old, str) or not isinstance(new, str):
-        return ""
+        return None
     times = count if isinstance(count, int) else 1
-    change = await file_editor.plan_replace(path, old, new, times, context)
-    return await asyncio.to_thread(change.diff)
+    return await file_editor.plan_replace(path, old, new, times, context)
 
 
 def _rest(given: Mapping[str, object]) -> tuple[tuple[str, str], ...]:

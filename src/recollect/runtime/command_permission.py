@@ -38,6 +38,7 @@ class CommandPermission(msgspec.Struct, frozen=True):
     mode: str = ""
     normal_form: str = ""  # what the line means, if that is not what it says
     word_for_word: bool = False  # a rule that gives the whole line allows it
+    asked_because: str = ""  # for the user who is asked: why, without what else would allow it
 
 
 def build_command_judge(
@@ -115,5 +116,10 @@ def _explain(command: str, verdict: CommandVerdict, mode: str = "") -> CommandPe
     reason = "; ".join(filter(None, (f"not allowed: {verdict.reason}", remedy)))
     meaning = verdict.normal_form if verdict.normal_form.split() != command.split() else ""
     return CommandPermission(
-        reason, verdict.decision == "ask", verdict.suggested_rules, mode, meaning
+        reason,
+        verdict.decision == "ask",
+        verdict.suggested_rules,
+        mode,
+        meaning,
+        asked_because=verdict.reason,
     )

@@ -23,7 +23,7 @@ DRAFT_PROMPT = f"""Look around in this project and draft its memory file, {{name
 later session here will be given before its first prompt.
 
 Read what tells the most: the README, the build files and settings of linters and tests, the layout
-of the folders, a few typical source files. If there is a {{name}} already, keep what is still
+of the folders, a few typical source files. If {{name}} is there already, keep what is still
 true of it.
 
 Write what somebody who has never seen this project needs and cannot guess: what it is, in two

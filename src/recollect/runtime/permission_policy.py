@@ -93,6 +93,7 @@ class _Verdict(msgspec.Struct, frozen=True):
     mode: str = ""
     normal_form: str = ""
     word_for_word: bool = False  # a rule gives the whole command line
+    asked_because: str = ""  # for the user who is asked: why, without what else would allow it
 
 
 class _Policy:
@@ -192,7 +193,7 @@ def tool_permission(effective: EffectiveSettings, tool: Tool) -> ToolPermission:
 
 def _request(call: ToolCall, verdict: _Verdict) -> ApprovalRequest:
     rules = () if verdict.mode else verdict.rules
-    return ApprovalRequest(call, verdict.reason, rules, verdict.normal_form)
+    return ApprovalRequest(call, verdict.asked_because, rules, verdict.normal_form)
 
 
 def _find_secret(tool: Tool, call: ToolCall, where: ToolContext) -> str:
@@ -212,11 +213,12 @@ def _find_secret(tool: Tool, call: ToolCall, where: ToolContext) -> str:
 def _judge_secret(tool: str, path: str, mode: PermissionMode, *, interactive: bool) -> _Verdict:
     """No mode lets a tool read or change a secret of the workspace; the user does."""
     nobody = "" if interactive else _NOBODY
+    because = f"{one_line(path)!r} is a secret of the workspace"
     reason = (
-        f"not allowed: {one_line(path)!r} is a secret of the workspace{nobody}; the user "
+        f"not allowed: {because}{nobody}; the user "
         "can show it with --show-secret or show_secrets under [permissions]"
     )
-    return _Verdict(reason, mode != "plan" or tool in _SECRET_READERS)
+    return _Verdict(reason, mode != "plan" or tool in _SECRET_READERS, asked_because=because)
 
 
 def _judge_change(tool: str, mode: PermissionMode, *, interactive: bool) -> _Verdict:
@@ -225,7 +227,9 @@ def _judge_change(tool: str, mode: PermissionMode, *, interactive: bool) -> _Ver
         return _Verdict()
     nobody = "" if interactive else _NOBODY
     remedy = '`--mode edit`, or mode = "edit" under [permissions] in the settings, allows it'
-    return _Verdict(f"{tool} is not allowed{nobody}; {remedy}", mode != "plan", mode="edit")
+    refused = f"{tool} is not allowed{nobody}; {remedy}"
+    because = f"mode {mode} asks before each change"
+    return _Verdict(refused, mode != "plan", mode="edit", asked_because=because)
 
 
 def _judge_memory(effective: EffectiveSettings, *, interactive: bool) -> _Verdict:
@@ -237,14 +241,18 @@ def _judge_memory(effective: EffectiveSettings, *, interactive: bool) -> _Verdic
         return _Verdict(f"{refused}: a deny rule names it")
     nobody = "" if interactive else _NOBODY
     if _names_memory((*given.ask, *effective.project_ask)):
-        return _Verdict(f"{refused}: an ask rule names it{nobody}", may_ask=True)
+        because = "an ask rule names it"
+        return _Verdict(f"{refused}: {because}{nobody}", may_ask=True, asked_because=because)
     if _names_memory(given.allow):
         return _Verdict()
     remedy = (
         f"--allow or `allow` under [permissions] with `{MEMORY_TOOL}` would allow it; the user can "
         "add it with `recollect memory add TEXT`"
     )
-    return _Verdict(f"{refused}{nobody}; {remedy}", given.mode != "plan", (MEMORY_TOOL,))
+    because = "every later session here would be told this"
+    return _Verdict(
+        f"{refused}{nobody}; {remedy}", given.mode != "plan", (MEMORY_TOOL,), asked_because=because
+    )
 
 
 def _names_memory(rules: Iterable[str]) -> bool:

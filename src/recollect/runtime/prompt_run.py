@@ -262,10 +262,14 @@ class _ModelChoice:
         self._active, self._first = active, first
         self._runtime, self._session, self._options = active.runtime, active.session, options
         self._name, self._down = "", set[str]()
+        self._trouble = ""  # why the last one is left
         self.opened = False  # whether the last one chosen could be opened
 
     async def open_next(self, prompt: Message | Sequence[Body | Entry] | None) -> HttpModel:
         self.opened, self._name = False, await self._choose(prompt)
+        if self._trouble:
+            self._runtime.door.warn(f"{self._trouble}; trying {self._name}")
+            self._trouble = ""
         if self._name == self._first.name:
             model = self._first
         else:
@@ -279,7 +283,7 @@ class _ModelChoice:
         if not _can_try_another(error, self._first.name, self._runtime.settings, self._down):
             raise error
         why = one_line(str(error), 200)
-        self._runtime.door.warn(f"{self._name} is not available ({why}); trying another model")
+        self._trouble = f"{self._name} is not available ({why})"
 
     async def _choose(self, prompt: Message | Sequence[Body | Entry] | None) -> str:
         settings, view = self._runtime.settings, self._session.view()

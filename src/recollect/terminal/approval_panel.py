@@ -26,6 +26,7 @@ from recollect.terminal.approval_text import approval_lines, approval_title
 from recollect.terminal.terminal_events import ApprovalAsked
 from recollect.terminal.wrapped_lines import ReadLine, WrappedLines
 
+_KEYS = "PgUp PgDn scroll · Esc interrupts"
 QUIET_SECONDS = 0.5  # without a key, before keys count as an answer
 
 ShowPreview = Callable[[], Awaitable[ApprovalPreview]]
@@ -39,7 +40,8 @@ class ApprovalPanel(Vertical):
     ApprovalPanel OptionList, ApprovalPanel OptionList:focus {
         height: auto; border: none; padding: 0; background: transparent;
     }
-    ApprovalPanel Input { display: none; border: none; height: 1; padding: 0; }
+    ApprovalPanel Input { display: none; }
+    ApprovalPanel Input, ApprovalPanel Input:focus { border: none; height: 1; padding: 0; }
     """
     BINDINGS = [
         Binding("y", "answer('once')", "yes, this once"),
@@ -85,7 +87,7 @@ class ApprovalPanel(Vertical):
 
     def on_mount(self) -> None:
         self.border_title = "May this run?"
-        self.border_subtitle = "PgUp PgDn scroll · Esc interrupts"
+        self.border_subtitle = _KEYS
         self.query_one(OptionList).focus()
         self._show()
 
@@ -123,14 +125,19 @@ class ApprovalPanel(Vertical):
 
     def action_reason(self) -> None:
         if self._is_quiet():
+            self.query_one(OptionList).display = False  # the field is in their place
             field = self.query_one(Input)
             field.display = True
             field.focus()
+            self.border_subtitle = "Enter sends · Esc goes back"
 
     def action_back(self) -> None:
         if (field := self.focused_input) is not None:
             field.display = False
-            self.query_one(OptionList).focus()
+            options = self.query_one(OptionList)
+            options.display = True
+            options.focus()
+            self.border_subtitle = _KEYS
         else:
             self.screen.call_later(self.screen.run_action, "interrupt")
 

@@ -23,7 +23,7 @@ def _question_lines(shown: ApprovalPreview) -> Iterator[ReadLine]:
         if shown.normal_form:
             yield from _command_lines("which means:", shown.normal_form)
         yield from _named_lines("in", shown.folder)
-        yield from _named_lines("sandbox:", shown.sandbox)
+        yield from _text_lines(shown.sandbox, "plain")
     if shown.failure:
         yield from _named_lines("it would fail:", shown.failure, "warned")
     for name, value in shown.arguments:
@@ -56,4 +56,6 @@ def _safe(text: str) -> str:
 def approval_title(shown: ApprovalPreview) -> str:
     if shown.command:
         return "Run this command?"
-    return "Change this file?" if shown.diff else f"Call {one_line(shown.tool)}?"
+    if shown.diff:
+        return "Create this file?" if shown.creates else "Change this file?"
+    return f"Call {one_line(shown.tool)}?"

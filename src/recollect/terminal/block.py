@@ -21,6 +21,7 @@ Level: TypeAlias = Literal["info", "warning", "error"]
 MAX_TEXT = 200_000  # characters of a message
 MAX_OUTPUT = 24_000  # of a result: its beginning and its end
 MAX_ARGUMENT = 12_000  # of one argument of a call
+OWN_COMMAND = "own command"  # the name of a prompt's block that ran a command of the user's own
 _TAIL = 8_000  # characters of a cut output that are its end
 
 
@@ -29,8 +30,8 @@ class Block(msgspec.Struct, frozen=True, gc=False):
     kind: BlockKind
     text: str  # of a call: its arguments, as JSON
     entry: str = ""  # the entry that it is of; empty while that is not stored
-    name: str = ""  # of a call: the tool
-    output: str = ""  # of a call: its result
+    name: str = ""  # of a call: the tool; of some notices and prompts: what they are about
+    output: str = ""  # of a call: its result; of a prompt: its files, or what its command wrote
     state: BlockState = "done"
     level: Level = "info"  # of a notice
     seconds: float | None = None  # of a call: how long it took
@@ -41,7 +42,9 @@ class Block(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def foldable(self) -> bool:
-        return self.kind in ("tool", "thought") or (self.kind == "user" and is_long(self.text))
+        if self.kind == "user":
+            return bool(self.output) or is_long(self.text)
+        return self.kind in ("tool", "thought")
 
 
 def is_long(text: str) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from recollect.display.entry_summary import format_argument
 from recollect.entries import handle_of
-from recollect.terminal.block import Block, is_long
+from recollect.terminal.block import OWN_COMMAND, Block, is_long
 from recollect.terminal.call_summary import (
     find_diff,
     partial_title,
@@ -99,7 +99,12 @@ def estimate_weights(block: Block) -> tuple[int, int, int]:
         return FOLDED_CALL, block.output.count("\n") + 3, len(block.output) + len(block.text)
     folded = 2 if block.kind == "thought" else FOLDED_LINES + 2 if is_long(block.text) else 0
     folded = 0 if block.kind in ("reply", "notice") else folded
-    return folded, block.text.count("\n"), len(block.text)
+    lines, size = block.text.count("\n"), len(block.text)
+    if block.output:  # of a prompt
+        folded = min(FOLDED_LINES, lines) + 2
+        folded += FOLDED_LINES + 1 if block.name == OWN_COMMAND else 0
+        lines, size = lines + block.output.count("\n") + 1, size + len(block.output)
+    return folded, lines, size
 
 
 # --- one kind each -------------------------------------------------------------------------------
@@ -130,13 +135,20 @@ def split_lines(text: str) -> Iterator[str]:
 
 
 def _user(block: Block, *, unfolded: bool) -> list[Piece]:
-    text = block.text.rstrip("\n")
-    if unfolded or not is_long(text):
-        return [*_plain("user", text)]
-    head = "\n".join(text[:FOLDED_SIZE].split("\n")[:FOLDED_LINES])
-    left = text[len(head) :].count("\n")
-    what = f"{left:,} more lines" if left else f"{len(text) - len(head):,} more characters"
-    return [Piece("user", head), Piece("more", f"… {what}")]
+    found = [*_part_of("user", block.text.rstrip("\n"), whole=unfolded or not is_long(block.text))]
+    if block.output and (unfolded or block.name == OWN_COMMAND):
+        found += _part_of("text", block.output.strip("\n"), whole=unfolded)
+    return found
+
+
+def _part_of(kind: PieceKind, text: str, *, whole: bool) -> Iterator[Piece]:
+    """A text, or its beginning and how much follows."""
+    head = text if whole else "\n".join(text[:FOLDED_SIZE].split("\n")[:FOLDED_LINES])
+    yield from _plain(kind, head)
+    if len(head) < len(text):
+        left = text[len(head) :].count("\n")
+        what = f"{left:,} more lines" if left else f"{len(text) - len(head):,} more characters"
+        yield Piece("more", f"… {what}")
 
 
 def _thought(block: Block, *, unfolded: bool) -> list[Piece]:

@@ -39,6 +39,7 @@ _DIFF = re.compile(r"^--- .*\n\+\+\+ .*\n|^@@ -\d", re.M)
 _EXIT = re.compile(r"^\[?(?:exit code|Exit code:?|exited with(?: code)?)[ :]*(-?\d{1,4})", re.M)
 _OUR_EXIT = re.compile(r"\n?\[exit code (-?\d+)[^\]]*\]\s*$")
 _MATCHES = re.compile(r"(?:Found )?(\d[\d,]*) match(?:es)?(?: in (\d[\d,]*) files?)?", re.I)
+_LISTED = re.compile(r"(?:(\d[\d,]*) folders? and )?(\d[\d,]*) files?\b")
 _NONE = re.compile(r"\s*(?:no (?:match|file|result)|0 match)", re.I)
 _TASK_HEADER = re.compile(r"^\[sub-agent ([0-9a-f]{32}) [^\n]*\n", re.M)
 _TASK_END = re.compile(r"\n\[end of sub-agent [0-9a-f]{32}\]\s*$")
@@ -122,8 +123,7 @@ def _facts(block: Block) -> Iterator[str]:
     elif kind == "search":
         yield _search_fact(output)
     elif kind == "list":
-        found = re.search(r"\d[\d,]* files?\b", output[:400])
-        yield found[0] if found else "nothing" if _NONE.match(output) else _count_lines(output)
+        yield _list_fact(output)
     elif block.name == "task":
         yield _first_line(subagent_answer(output))
     if block.seconds is not None and block.seconds >= 0.1:
@@ -147,7 +147,7 @@ def _command_facts(output: str) -> Iterator[str]:
         return
     if code:
         yield f"exit {code}"
-    said = _OUR_EXIT.sub("", output[-4_000:])
+    said = _OUR_EXIT.sub("", output.removeprefix("Error: ")[-4_000:])
     lines = [line.strip() for line in said.split("\n") if line.strip()]
     last = lines[-1] if lines else ""
     if last and not _EXIT.match(last):
@@ -172,6 +172,15 @@ def _search_fact(output: str) -> str:
     return (
         f"{matches} in {pluralize(int(found[2].replace(',', '')), 'file')}" if found[2] else matches
     )
+
+
+def _list_fact(output: str) -> str:
+    found = _LISTED.search(output[:400])
+    if found is None:
+        return "nothing" if _NONE.match(output) else _count_lines(output)
+    folders, files = (int((count or "0").replace(",", "")) for count in found.groups())
+    told = (pluralize(folders, "folder") if folders else "", pluralize(files, "file"))
+    return ", ".join(filter(None, told))
 
 
 def _change_fact(block: Block) -> str:

@@ -73,6 +73,7 @@ class ChatScreen(Screen[None]):
         Binding("ctrl+c", "clear_or_leave", "interrupt, clear, or twice: leave"),
         Binding("shift+tab", "next_mode", "next permission mode"),
         Binding("ctrl+up", "focus_transcript", "go to the conversation"),
+        Binding("ctrl+o", "unfold", "unfold all tool output and thoughts, or fold them"),
     ]
 
     def __init__(
@@ -328,6 +329,9 @@ class ChatScreen(Screen[None]):
             self.prompt.hint.say(await switch_mode(self.runner))
         except RecollectError as error:
             self.prompt.hint.say(str(error))
+
+    def action_unfold(self) -> None:
+        self.query_one(TranscriptView).unfold_all()
 
     def action_scroll_page(self, pages: int) -> None:
         view = self.query_one(TranscriptView)

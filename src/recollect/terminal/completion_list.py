@@ -54,6 +54,8 @@ class CompletionList(Static):
             if key == "enter" and self.is_done(chosen):
                 self.show([])
                 return False
+            if not chosen.ends and self.is_done(chosen):  # Tab goes on into a folder
+                chosen = self.candidates[(self.selected + 1) % len(self.candidates)]
             self.on_choose(chosen)
         else:
             return False

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from recollect.display.display_text import pluralize
+from recollect.display.display_text import one_line, pluralize
 from recollect.display.entry_summary import describe_attachment, describe_edit
 from recollect.entries import (
     Body,
@@ -16,6 +16,7 @@ from recollect.entries import (
     InlineData,
     Message,
     Note,
+    Part,
     Pin,
     Restore,
     Source,
@@ -26,8 +27,10 @@ from recollect.entries import (
     Unknown,
     UnknownBody,
 )
+from recollect.runtime.project_prompts import RAN
 from recollect.store.output_notes import output_part
 from recollect.terminal.block import (
+    OWN_COMMAND,
     Block,
     BlockState,
     Level,
@@ -36,8 +39,15 @@ from recollect.terminal.block import (
     bound_text,
 )
 from recollect.transcripts.subagent_links import OURS, SUBAGENT, read_link
+from recollect.view.edit_reasons import with_handles
+from recollect.workspace.sent_files import prompt_files
 
-CUT_OFF = "the reply was cut off: it reached the limit of its length"
+CUT_OFF = "cut off"
+_CUT_OFF_TEXT = "the reply was cut off: it reached the limit of its length"
+_NOT_COMPACTED = {
+    "COMPRESSION_FAILED_INFLATED_TOKEN_COUNT": "it would not have become smaller",
+    "COMPRESSION_FAILED_EMPTY_SUMMARY": "the snapshot was empty",
+}
 _CUT = frozenset({"length", "max_tokens", "MAX_TOKENS"})
 _TRIGGERS = {"auto": ", automatically", "overflow": ", to fit the window"}
 
@@ -52,7 +62,7 @@ def reply_blocks(body: Message, entry: str) -> Iterator[Block]:
             yield block
             number += 1
     if body.finish in _CUT:
-        yield Block(f"{entry}:cut", "notice", CUT_OFF, entry, level="warning")
+        yield Block(f"{entry}:cut", "notice", _CUT_OFF_TEXT, entry, CUT_OFF, level="warning")
 
 
 def _part_block(part: object, key: str, entry: str, state: BlockState) -> Block | None:
@@ -75,17 +85,31 @@ def _part_block(part: object, key: str, entry: str, state: BlockState) -> Block 
 
 
 def user_block(body: Message, entry: str) -> Block | None:
-    """What the user said; None if the message holds only results."""
-    said = []
-    for part in body.parts:
-        if isinstance(part, Text):
-            said.append(part.text)
-        elif isinstance(part, InlineData | FileRef | Unknown):
-            said.append(describe_attachment(part))
+    """What the user said; None if the message holds only results. Files are named, and shown when
+    it is unfolded, as is what a command of the user's own wrote."""
+    files = prompt_files(body)
+    in_files = {id(part) for file in files for part in file.parts}
+    said = [_said(part) for part in body.parts if id(part) not in in_files]
+    said = [*filter(None, said), *(f"[{one_line(file.label)}]" for file in files)]
     if not said:
         return None
     text, omitted = bound_text("\n".join(said))
-    return Block(f"{entry}:0", "user", text, entry, omitted=omitted)
+    output = "\n".join(_said(part) for file in files for part in file.parts)
+    name = ""
+    if text.startswith(RAN):
+        name = OWN_COMMAND
+        line, _, output = text.removeprefix(RAN).partition("\n")
+        text = f"!{line}"
+    output, cut = bound_output(output)
+    return Block(f"{entry}:0", "user", text, entry, name, output, omitted=omitted + cut)
+
+
+def _said(part: Part) -> str:
+    if isinstance(part, Text):
+        return part.text
+    if isinstance(part, InlineData | FileRef | Unknown):
+        return describe_attachment(part)
+    return ""
 
 
 def with_result(block: Block, result: ToolResult, entry: str = "") -> Block:
@@ -144,9 +168,11 @@ def _notice_of(body: Body) -> tuple[str, Level] | None:
             return f"compacted{_TRIGGERS.get(body.trigger, '')}: {tokens}", "info"
         case Compaction(status="NOOP"):
             return "nothing to compact", "info"
-        case Compaction():
-            first = describe_edit(body).split("\n", 1)[0]
-            return f"not compacted: {first}", "warning"
+        case Compaction(status=status, reason=reason):
+            why = with_handles(reason) or _NOT_COMPACTED.get(status, "its tokens are not known")
+            return f"not compacted: {why}", "warning"
+        case Pin(first=True):
+            return None  # the program's own: instructions stand before the conversation
         case Pin() | Restore() | Source() | UnknownBody():
             return describe_edit(body)[:500], "info"
         case _:

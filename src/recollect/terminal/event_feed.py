@@ -92,6 +92,7 @@ class EventFeed:
                 shown.finish_call(result)
                 self.follow()
             case NoticeGiven(text=text, level=level):
+                self.follow()  # what is stored came before it, such as why another model is taken
                 shown.add_notice(text, level)
             case PromptEnded():
                 self._end(event)
@@ -109,8 +110,8 @@ class EventFeed:
         if isinstance(event, Retrying) and event.shown:
             self.transcript.drop_pieces()
         in_log = isinstance(event, ContextReduced) and self.follow() > 0
-        for text, level in run_notices(event, in_log=in_log):
-            self.transcript.add_notice(text, level)
+        for notice in run_notices(event, in_log=in_log):
+            self.transcript.add_notice(*notice)
 
     def _end(self, event: PromptEnded) -> None:
         shown = self.transcript
@@ -152,6 +153,8 @@ class EventFeed:
         match event:
             case Delta(kind=kind):
                 self.activity = _DOING[kind]
+            case Retrying(attempt=attempt):
+                self.activity = f"{WAITING}, attempt {attempt + 1}"
             case ToolStarted(call=call):
                 self.activity = f"running {one_line(call.name)}"
             case ApprovalAsked(request=request):

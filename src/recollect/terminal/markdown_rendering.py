@@ -118,7 +118,9 @@ class _Renderer:
             for part in node.children
             for row in part.children
         ]
-        return layout_table(rows, width, self.look)
+        head = node.children[0].children[0].children
+        to_right = ["right" in str(cell.attrs.get("style", "")) for cell in head]
+        return layout_table(rows, width, self.look, to_right)
 
     def _other(self, node: SyntaxTreeNode, width: int) -> list[Line]:
         if node.children:

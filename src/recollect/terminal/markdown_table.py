@@ -3,6 +3,8 @@ too narrow to read."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.segment import Segment
 from rich.style import Style
 
@@ -12,7 +14,10 @@ _LEAST = 6  # columns of a cell that is wrapped
 _WIDE = 100_000  # so that nothing is wrapped
 
 
-def layout_table(rows: list[list[list[Span]]], width: int, look: Look) -> list[Line]:
+def layout_table(
+    rows: list[list[list[Span]]], width: int, look: Look, to_right: Sequence[bool] = ()
+) -> list[Line]:
+    """`to_right` are the columns whose cells end at the same place, such as numbers."""
     if not rows or not rows[0]:
         return []
     count = len(rows[0])
@@ -30,7 +35,7 @@ def layout_table(rows: list[list[list[Span]]], width: int, look: Look) -> list[L
     between = Segment(f" {bar} ", look.palette.dim)
     found: list[Line] = []
     for number, row in enumerate(rows):
-        found += _row(row, widths, between)
+        found += _row(row, widths, between, to_right)
         if not number:
             rule = f"{dash}{look.mark('┼')}{dash}".join(dash * each for each in widths)
             found.append([Segment(rule, look.palette.dim)])
@@ -52,7 +57,9 @@ def _shrink(natural: list[int], room: int) -> list[int]:
     return widths
 
 
-def _row(row: list[list[Span]], widths: list[int], between: Segment) -> list[Line]:
+def _row(
+    row: list[list[Span]], widths: list[int], between: Segment, to_right: Sequence[bool]
+) -> list[Line]:
     cells = [wrap_spans(cell, width) or [[]] for cell, width in zip(row, widths, strict=True)]
     found: list[Line] = []
     for number in range(max(map(len, cells))):
@@ -61,9 +68,11 @@ def _row(row: list[list[Span]], widths: list[int], between: Segment) -> list[Lin
             part = cell[number] if number < len(cell) else []
             if n:
                 line.append(between)
-            line += part
-            if n < len(cells) - 1:
-                line.append(Segment(" " * max(0, width - line_width(part))))
+            blank = Segment(" " * max(0, width - line_width(part)))
+            if n < len(to_right) and to_right[n]:
+                line += [blank, *part]
+            else:
+                line += [*part, blank] if n < len(cells) - 1 else part
         found.append(line)
     return found
 

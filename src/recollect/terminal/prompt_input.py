@@ -198,7 +198,8 @@ class PromptInput(TextArea):
     def show_older(self) -> None:
         if (older := self.earlier.older(self.text)) is not None:
             self.show_text(older)
-            self.move_cursor((0, 0))
+            # where the next Up goes on to the prompt before, and typing adds to one of one line
+            self.move_cursor((0, len(self.document.get_line(0))))
         if self.earlier.left < 10:
             self.post_message(self.HistoryWanted())
 

@@ -34,7 +34,7 @@ class QueuePanel(Static):
         lines = Text()
         if queue.held:
             count = pluralize(len(queue.waiting), "prompt")
-            said = f"held, nothing is lost: {count}. Enter sends, Up edits the last"
+            said = f"{count} held, nothing is lost: Enter sends, Up edits the last"
             lines.append(truncate(said, width), "bold")
             lines.append("\n")
         for prompt in queue.waiting[:SHOWN]:

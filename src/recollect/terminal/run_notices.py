@@ -21,19 +21,20 @@ MAX_REASON = 300  # characters
 class RunNotice(NamedTuple):
     text: str
     level: Level = "info"
+    about: str = ""  # a newer one about the same takes its place
 
 
 def run_notices(event: TerminalEvent, *, in_log: bool = False) -> Iterator[RunNotice]:
     """`in_log`: the session's own entries have said already that the context got smaller."""
     match event:
-        case Retrying(reason=reason, delay=delay):
+        case Retrying(reason=reason, delay=delay, attempt=attempt):
             again = f"in {delay:.0f} s" if delay >= 1 else "now"
-            yield RunNotice(f"the model did not answer; trying again {again} ({_short(reason)})")
+            failed = f"the request failed: {_short(reason)}"
+            yield RunNotice(f"{failed}; trying again {again}, attempt {attempt + 1}", about="retry")
         case CorrectionRequested(problems=problems, attempt=attempt, most=most):
-            why = _short("; ".join(problems))
-            yield RunNotice(
-                f"the reply could not be used; asking again, {attempt} of {most} ({why})"
-            )
+            # what follows is the model's to read, such as the names of all tools
+            why = _short("; ".join(problem.partition("; ")[0] for problem in problems))
+            yield RunNotice(f"{why}; asking the model again, {attempt} of {most}")
         case ContextReduced():
             notes = list(reduction_notes(event))
             reduced = event.after < event.before

@@ -131,7 +131,7 @@ class TerminalApp(App[int]):
         if session is not None:
             with suppress(StoreClosed):
                 title = (await session.info()).title
-                self.notifications.show_title(title, busy=self.runner.busy)
+                self.notifications.show_title(title)
                 await self.stored.follow(session.id, self.runner.runtime.store)
 
     def action_leave(self) -> None:

@@ -16,6 +16,7 @@ import msgspec
 from recollect.entries import Entry, Message, ToolResult
 from recollect.terminal.block import Block, BlockKind, BlockState, Level, bound_text
 from recollect.terminal.entry_blocks import (
+    CUT_OFF,
     elision_block,
     notice_block,
     reply_blocks,
@@ -179,6 +180,8 @@ class BlockList:
             if notice.elided and last is not None and last.elided:
                 together = (*last.elided, *notice.elided)
                 self._change(len(self.blocks) - 1, elision_block(last.key, last.entry, together))
+            elif notice.level != "info" and _is_about(last, CUT_OFF):
+                self._change(len(self.blocks) - 1, notice)  # says the same, with a remedy
             else:
                 self._push(notice)
 
@@ -226,10 +229,16 @@ class BlockList:
 
     # --- while it runs ---------------------------------------------------------------------------
 
-    def add_notice(self, text: str, level: Level = "info") -> None:
-        """A line that is in no log."""
+    def add_notice(self, text: str, level: Level = "info", about: str = "") -> None:
+        """A line that is in no log. It takes the place of the last block if that is a notice about
+        the same."""
         kept, omitted = bound_text(text)
-        self._push(Block(self._new_key("notice"), "notice", kept, level=level, omitted=omitted))
+        key = self._new_key("notice")
+        block = Block(key, "notice", kept, name=about, level=level, omitted=omitted)
+        if about and _is_about(self.blocks[-1] if self.blocks else None, about):
+            self._change(len(self.blocks) - 1, block)
+        else:
+            self._push(block)
 
     def add_said(self, text: str, attachments: Iterable[Attachable] = ()) -> None:
         """What the user has just sent."""
@@ -338,3 +347,7 @@ class BlockList:
     def _new_key(self, kind: str) -> str:
         self._count += 1
         return f"{kind}-{self._count}"
+
+
+def _is_about(block: Block | None, what: str) -> bool:
+    return block is not None and (block.kind, block.name) == ("notice", what)

@@ -7,7 +7,7 @@ from rich.style import Style
 from textual.selection import Selection
 from textual.strip import Strip
 
-from recollect.terminal.block import Block
+from recollect.terminal.block import OWN_COMMAND, Block
 from recollect.terminal.call_summary import title_of_call
 from recollect.terminal.transcript_layout import TranscriptLayout
 
@@ -15,9 +15,10 @@ MAX_SELECTED = 20_000  # lines
 
 
 def block_text(block: Block) -> str:
-    if block.kind != "tool":
+    if block.kind != "tool" and block.name != OWN_COMMAND:
         return block.text
-    return "\n".join(filter(None, (title_of_call(block), block.output)))
+    title = title_of_call(block) if block.kind == "tool" else block.text
+    return "\n".join(filter(None, (title, block.output)))
 
 
 def selected_text(shown: TranscriptLayout, selection: Selection, gutter: int) -> str:

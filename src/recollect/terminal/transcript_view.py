@@ -41,7 +41,6 @@ class TranscriptView(ScrollView, can_focus=True):
         Binding("down", "choose(1)", "Block below", show=False),
         Binding("enter", "toggle_block", "Unfold"),
         Binding("c", "copy", "Copy"),
-        Binding("ctrl+o", "unfold", "Unfold all"),
     ]
 
     class TopReached(TextualMessage):
@@ -293,7 +292,8 @@ class TranscriptView(ScrollView, can_focus=True):
             self.app.copy_to_clipboard(growing.text if grows and growing else block_text(block))
             self.notify("copied", timeout=2)
 
-    def action_unfold(self) -> None:
+    def unfold_all(self) -> None:
+        """Unfold every call, thought and long prompt, or fold them again."""
         self.shown.unfold(unfolded=not self.shown.unfolded)
         self._settle()
 

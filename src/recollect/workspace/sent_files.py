@@ -18,7 +18,10 @@ from recollect.text import format_size
 from recollect.workspace.untrusted_text import find_mentions, one_line, shorter_paths
 
 # how the parts of a file begin; `file_mentions` writes them
-_LABEL = re.compile(r"The file @(.+?)(?: \([\w.+-]+/[\w.+-]+\))?(?::| is empty\.)(?:\n|\Z)")
+_LABEL = re.compile(
+    r"The (?:file|folder) @(.+?)(?: \([\w.+-]+/[\w.+-]+\))?(?:, cut)?(?::| is empty\.)(?:\n|\Z)"
+)
+_FOLDER = "The folder @"
 _MEDIA = re.compile(r"The file @.+ \([\w.+-]+/[\w.+-]+\):")  # its data follows
 _MAX_NAME = 80
 _KINDS = {"application/pdf": "document", "image": "image", "audio": "sound", "video": "video"}
@@ -33,10 +36,16 @@ class SentFile(msgspec.Struct, frozen=True):
         """What it is, its name, and how large it is."""
         mime = next((p.mime for p in self.parts if isinstance(p, InlineData | FileRef)), "")
         kind = _KINDS.get(mime) or _KINDS.get(mime.partition("/")[0], "file")
+        if self._text.startswith(_FOLDER):
+            return f"folder {self.name}"
         size = sum(len(part.data) for part in self.parts if isinstance(part, InlineData))
         if not mime:
-            size = sum(len(part.text) for part in self.parts if isinstance(part, Text))
+            size = len(self._text)
         return " ".join(filter(None, (kind, self.name, format_size(size) if size else "")))
+
+    @property
+    def _text(self) -> str:
+        return "".join(part.text for part in self.parts if isinstance(part, Text))
 
 
 # a file that is read when the prompt is sent, or one that was sent before
@@ -58,6 +67,11 @@ def sent_files(message: Message) -> tuple[SentFile, ...]:
         else:
             mentioned.remove(mention)  # an attachment may have the same name
     return tuple(found)
+
+
+def prompt_files(message: Message) -> tuple[SentFile, ...]:
+    """All files and folders that were sent with a prompt, also those that it mentions."""
+    return tuple(file for file in _files(_split_prompt(message.parts)[1]) if file.name)
 
 
 def _split_prompt(parts: Sequence[Part]) -> tuple[str, list[Part]]:
