@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -128,3 +131,35 @@ def test_a_status_of_a_client_that_went_away_is_retried(cli: Cli, wire: WireName
         done = cli("-p", "hi", env=ENV)
     assert (done.code, len(on.asked)) == (1, 2)
     assert "tried 2 times" in done.err
+
+
+_UNPLUGGED = ("bwrap", "--dev-bind", "/", "/", "--unshare-net", "--die-with-parent")
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+@pytest.mark.parametrize(
+    ("host", "reason"),
+    [
+        ("model.example", "the host's address cannot be looked up now"),
+        ("10.1.2.3", "the network does not reach it"),
+    ],
+)
+def test_without_a_network_a_request_is_tried_again_in_sight(
+    cli: Cli, host: str, reason: str
+) -> None:
+    cli.home.mkdir()
+    (cli.home / "settings.toml").write_text(
+        f'model = "far"\n[transport]\nretries = 2\nlongest_wait = 0.01\n'
+        f'[models.far]\nurl = "http://{host}/v1"\nwire = "openai"\nkey = "MY_KEY"\n'
+    )
+    done = subprocess.run(
+        [*_UNPLUGGED, sys.executable, "-m", "recollect", "-p", "hi"],
+        env=cli.env(ENV),
+        cwd=cli.project,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert done.stderr.count(f"retrying in 0.0 s: {reason}") == 2, done.stderr
+    assert f"cannot reach {host}: {reason}" in done.stderr
