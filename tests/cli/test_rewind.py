@@ -127,7 +127,10 @@ def test_a_preview_reports_the_same_and_changes_nothing(cli: Cli) -> None:
     assert "nothing was changed" in said
     assert "  removed       new/folder/made\n" in said
     assert "  unchanged     made\n" in said
-    assert "  conflict      edited: it was changed since the last tool wrote it\n" in said
+    assert (
+        "  conflict      edited: it was changed since the last tool wrote it; left as it is\n"
+        in said
+    )
     told = world.rewind(world.begin, "--files", "--preview")
     assert (world.files(), world.head()) == (before, world.end)
     assert len(cli.ok("show", world.session, "--tree", "--json").json["entries"]) == 14

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from recollect.display.rewind_points import describe_preview
 from recollect.entries import Note, Text
 from recollect.runtime.session_outline import read_outline
 from recollect.runtime.session_rewind import (
@@ -12,7 +13,7 @@ from recollect.runtime.session_rewind import (
     read_prompt,
     rewind_session,
 )
-from recollect.testing import user
+from recollect.testing import call, model, result, user
 from tests.tools.test_file_backups import World, play
 
 
@@ -72,6 +73,22 @@ def test_a_preview_compares_what_is_with_what_would_be(tmp_path: Path) -> None:
         assert "+old" in found["mine"].diff
         assert "-by me" in found["mine"].diff
         assert (world.root / "f").read_text() == "two\n"
+
+    play(tmp_path, story)
+
+
+def test_a_preview_names_commands_whose_changes_stay(tmp_path: Path) -> None:
+    async def story(world: World) -> None:
+        ran = call("run_shell_command", "c1", command="make")
+        found = await world.store.session(world.session)
+        more = [user("build"), model("now", ran), result(ran, "done")]
+        await world.store.append(world.session, more, parent=found.head)
+        outline = await read_outline(world.store, world.session)
+        there = await preview_rewind(world.store, outline, found.head, (world.root,))
+        said = [*describe_preview(there, world.root)]
+        assert "  not undone    what 1 command since then may have changed" in said
+        here = await preview_rewind(world.store, outline, outline.session.head, (world.root,))
+        assert here.commands == 0
 
     play(tmp_path, story)
 

@@ -50,4 +50,4 @@ async def choose(driven: DrivenTerminal, key: str) -> None:
 def notices(driven: DrivenTerminal) -> list[str]:
     """What was said about going back."""
     texts = (block.text for block in driven.app.chat.transcript.blocks if block.kind == "notice")
-    return [text for text in texts if "goes back" in text]
+    return [text for text in texts if "undoes this" in text]

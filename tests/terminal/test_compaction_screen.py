@@ -95,7 +95,7 @@ def test_what_cannot_be_stored_is_said_and_stored_nowhere(terminal: TerminalPlac
             await driven.press("ctrl+s")
             await driven.wait_shown("not stored: the snapshot says nothing")
             assert compactions(driven) == []
-            await driven.press("escape", "escape")
+            await driven.press("escape", "escape", "escape")  # the second one says what it loses
             await driven.wait(lambda: driven.app.screen is driven.app.chat)
 
     asyncio.run(use())
@@ -113,11 +113,45 @@ def test_a_part_is_chosen_from_the_prompts(terminal: TerminalPlace) -> None:
             await driven.press("enter")
             await driven.wait(lambda: driven.app.screen is shown)
             await driven.wait(lambda: shown.wish.until == stored[32].id and not shown.proposing)
-            await driven.wait_shown("and what comes after it stay")
+            await driven.wait_shown("” and what comes after it stay")
             await driven.press("a")
             await driven.wait(lambda: driven.app.screen is driven.app.chat)
             (made,) = compactions(driven)
             assert made.first_kept == stored[32].id
+
+    asyncio.run(use())
+
+
+def test_what_the_user_wrote_is_not_lost_by_one_key(terminal: TerminalPlace) -> None:
+    async def use() -> None:
+        session, _ = await store(talk())
+        async with opened(terminal, session, WRITTEN, WRITTEN) as driven:
+            await open_compaction(driven)
+            shown = await proposed(driven)
+            await driven.press("e", "down", "down", "end", "X", "escape")
+            for key, name in (("b", "b"), ("i", "i"), ("u", "u"), ("escape", "Esc")):
+                await driven.press(key)
+                await driven.wait_shown(f"would be lost: {name} again goes on")
+                assert "compute_0.X" in shown.area.text
+            await driven.press("a")
+            await driven.wait(lambda: driven.app.screen is driven.app.chat)
+            (made,) = compactions(driven)
+            assert "compute_0.X" in made.snapshot
+
+    asyncio.run(use())
+
+
+def test_another_key_twice_gives_up_what_the_user_wrote(terminal: TerminalPlace) -> None:
+    async def use() -> None:
+        session, _ = await store(talk())
+        async with opened(terminal, session, WRITTEN, WRITTEN) as driven:
+            await open_compaction(driven)
+            await proposed(driven)
+            await driven.press("e", "X", "escape", "escape")
+            await driven.wait_shown("would be lost: Esc again goes on")
+            await driven.press("escape")
+            await driven.wait(lambda: driven.app.screen is driven.app.chat)
+            assert compactions(driven) == []
 
     asyncio.run(use())
 

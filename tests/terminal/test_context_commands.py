@@ -15,7 +15,7 @@ from recollect.terminal.search_screen import SearchScreen
 from recollect.terminal.session_runner import SessionRunner
 from recollect.terminal.start_options import StartOptions
 from recollect.terminal.terminal_events import TerminalEvent
-from recollect.terminal.text_screen import PagedText, TextScreen
+from recollect.terminal.text_screen import TextScreen
 from recollect.testing import user
 from tests.terminal.context_places import command, exchange, opened, store
 from tests.terminal.pilot import TerminalPlace
@@ -146,16 +146,3 @@ def test_the_pager_searches_copies_and_shows_what_was_found(terminal: TerminalPl
             await driven.wait(lambda: driven.app.screen is driven.app.chat)
 
     asyncio.run(use())
-
-
-def test_a_line_of_any_length_is_folded_and_found() -> None:
-    folded = PagedText("a" * 1_000_000 + "needle\n" + "宽" * 10_000 + "\n\ttab", 80)
-    assert folded.height == 12_501 + 250 + 1
-    assert folded.row(0) == "a" * 80
-    row = folded.find("needle", 0)
-    assert row is not None
-    assert "needle" in folded.row(row)
-    assert folded.find("needle", row + 1) == row  # around the end
-    assert folded.find("nowhere", 0) is None
-    assert folded.row(folded.height - 1) == "    tab"
-    assert folded.row(folded.height + 5) == ""

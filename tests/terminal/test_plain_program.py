@@ -151,9 +151,28 @@ def test_what_is_attached_goes_with_the_first_prompt_and_is_named_when_it_is_tak
         ("by hand", ""),
         ("you: ", "look at it\n"),
         ("done in", "/rewind 1 yes\n"),
-        ("goes back", "\x04"),
+        ("undoes this", "\x04"),
     ]
     with provider(cli, "openai", ["Seen."]) as server:
         shown = cli.terminal("--plain", "--attach", "a.py", keys=keys, env=ENV)
         assert "with it went: file a.py" in shown.out
         assert "1→a = 1" in str(server.requests[0].json["messages"][-1])
+
+
+def test_the_line_after_resume_is_about_the_session_that_was_gone_to(cli: Cli) -> None:
+    session, _ = cli.session([user("about walruses"), model("they are large")], title="walrus")
+    with provider(cli, "openai", []):
+        shown = plain(cli, f"/resume {session.id}", "/context")
+    assert "about walruses" in shown.out.partition("ENTRY ")[2]
+    assert "░" not in shown.out  # no bar: it may be read aloud
+
+
+def test_import_without_a_name_says_what_is_on_this_machine(cli: Cli) -> None:
+    folder = cli.home.parent / ".claude" / "projects" / "-somewhere"
+    folder.mkdir(parents=True)
+    (folder / "one.jsonl").write_text('{"type":"user","message":{"role":"user","content":"hi"}}\n')
+    with provider(cli, "openai", []):
+        shown = plain(cli, "/import")
+    assert shown.code == 0, shown
+    assert "Claude Code: 1 session" in shown.out
+    assert f"/import {folder.parent.parent}" in shown.out

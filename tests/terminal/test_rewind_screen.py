@@ -79,10 +79,10 @@ def test_a_prompt_is_gone_back_to_with_files_and_can_be_edited_and_it_can_be_und
         end = session.view().head
         screen = await open_points(driven)
         assert [point.text for point in screen.points] == ["second", "first"]
-        assert "3 files since" in driven.shown()
+        assert "3 files changed since" in driven.shown()
         await look_at(driven, "first")
         shown = driven.shown()
-        assert "9 messages leave the path" in shown
+        assert "9 messages leave it\n" in shown
         assert "    -new\n" in shown
         assert "    +old\n" in shown
         assert "  removed       made\n" in shown
@@ -133,8 +133,8 @@ def test_what_someone_else_changed_stays_and_its_old_content_can_be_beside_it(
         await open_points(driven)
         await look_at(driven, "first")
         shown = driven.shown()
-        assert "conflict      f: it was changed since the last tool wrote it" in shown
-        assert "o both, old content of conflicts beside" in shown
+        assert "conflict      f: it was changed since the last tool wrote it; left" in shown
+        assert "o both, old content beside what stays" in shown
         await choose(driven, "o")
         assert files(terminal) == {"f": "mine\n", "f.recollect-old": "old\n"}
         assert "its old content is in f.recollect-old" in notices(driven)[-1]

@@ -103,7 +103,7 @@ def test_a_turn_is_read_and_a_fork_of_it_is_shown_in_the_tree_of_both(
         assert fork.id != session.id
         assert "two is done" in str(fork.messages())
         assert "another is done" in str(session.messages())
-        await driven.wait(lambda: said(driven, "goes back to the one it was made of"))
+        await driven.wait(lambda: said(driven, "returns to the original"))
         await open_tree(driven)
         assert "forked from: first" in driven.shown()
         await move_to(driven, "forked from: first")
@@ -120,7 +120,7 @@ def test_fork_and_rename_in_words(terminal: TerminalPlace) -> None:
         session, store = driven.session, driven.app.runner.runtime.store
         await driven.type("/fork Another try")
         await driven.press("enter")
-        await driven.wait(lambda: said(driven, "goes back to the one it was made of"))
+        await driven.wait(lambda: said(driven, "returns to the original"))
         fork = driven.session
         assert fork.view().head == session.view().head
         assert (await store.session(fork.id)).title == "Another try"

@@ -128,6 +128,34 @@ async def session_of(driven: DrivenTerminal, session: SessionInfo) -> SessionInf
     return await driven.app.runner.runtime.store.session(session.id)
 
 
+def test_while_watching_the_status_follows_and_tab_reaches_the_choices(
+    terminal: TerminalPlace,
+) -> None:
+    async def use() -> None:
+        session = await add_session(terminal, "shared", exchange("one", "uno"))
+        async with terminal.open() as driven:
+            runner = driven.app.runner
+            claim = await claim_session(runner.runtime.store.address, session.id)
+            assert isinstance(claim, SessionClaim)
+            await wait_held(driven, session)
+            await driven.press("w")
+            await driven.wait_shown("Tab: f fork · n new · q leave")
+            assert " 2.3k/" in driven.shown()
+            more = exchange("two", "due " * 5_000 + "tre")
+            await runner.runtime.store.append(session.id, more, parent=session.head)
+            await driven.wait_shown("tre")
+            await driven.wait(lambda: " 2.3k/" not in driven.shown(), "the tokens to follow")
+            await driven.press("tab")
+            assert driven.app.chat.query_one(HeldPanel).has_focus
+            await driven.press("tab")
+            assert driven.app.chat.query_one(PromptInput).has_focus
+            await driven.press("tab", "f")
+            await driven.wait(lambda: runner.active is not None, "the fork")
+            claim.close()
+
+    asyncio.run(use())
+
+
 def test_a_claim_is_private_leaves_no_file_and_survives_odd_ones(
     terminal: TerminalPlace,
 ) -> None:

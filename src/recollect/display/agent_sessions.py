@@ -87,14 +87,15 @@ def _look(
 
 
 def describe_offers(offers: Collection[ImportOffer]) -> str:
-    """All of them in a line; empty if there are none."""
+    """In a line, those with sessions that were not imported; empty if there are none."""
     parts = []
     for offer in offers:
+        new = sum(file.is_new for file in offer.files)
+        if not new:
+            continue
         count = f"{len(offer.files):,}{'' if offer.complete else ' or more'}"
         noun = "session" if len(offer.files) == 1 else "sessions"
-        new = sum(file.is_new for file in offer.files)
         left = "" if new == len(offer.files) else f" ({new:,} not imported)"
-        left = left if new else " (all imported before)"
         parts.append(f"{count} {noun} of {offer.agent}{left}")
     return f"{', '.join(parts)} on this machine" if parts else ""
 

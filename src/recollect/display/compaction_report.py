@@ -124,7 +124,8 @@ def describe_parts(outcome: CompactionOutcome) -> Iterator[tuple[str, str]]:
     messages = pluralize(report.messages, "message")
     yield "replaced", f"{messages} with {calls}, {report.tokens:,} tokens"
     kept = pluralize(report.kept_messages, "message")
-    yield "kept", f"{kept}, {pluralize(report.pins, 'pin')}"
+    rest = max(0, body.tokens_after - report.snapshot_tokens)
+    yield "kept", f"{kept}, {pluralize(report.pins, 'pin')}; with the instructions {rest:,} tokens"
     who = f"by {one_line(outcome.model.name)}" if outcome.proposal.by_model else ""
     who = who or "built without a model"
     yield "new", f"a snapshot of {report.snapshot_tokens:,} tokens, {who}"

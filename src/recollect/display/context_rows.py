@@ -12,7 +12,7 @@ import msgspec
 
 from recollect.display.context_report import ContextReport
 from recollect.display.dates import format_age
-from recollect.display.display_text import one_line
+from recollect.display.display_text import one_line, pluralize
 from recollect.display.entry_summary import summarize
 from recollect.entries import Entry, Message
 from recollect.explanation import item_label
@@ -68,7 +68,7 @@ class ContextRow(msgspec.Struct, frozen=True, gc=False):
             return ""
         why = f" ({one_line(self.why)})" if self.why else ""
         since = f", {format_age(self.since)}" if self.since else ""
-        return f"{one_line(self.rule)} leaves out {self.hidden:,} tokens{since}{why}"
+        return f"{one_line(self.rule)} leaves out {pluralize(self.hidden, 'token')}{since}{why}"
 
 
 _NO_MESSAGE: dict[str, str] = {"tools": "declarations of the tools that the model may call"}

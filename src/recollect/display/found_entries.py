@@ -7,6 +7,7 @@ from typing import NamedTuple
 from recollect.display.dates import format_time
 from recollect.display.display_text import one_line
 from recollect.display.entry_summary import role_of
+from recollect.entries import Body, Message, ToolResult
 from recollect.store.contract import Project, SearchHit, SearchQuery, SessionInfo, Store
 
 MAX_HITS = 50
@@ -25,7 +26,14 @@ class SearchRow(NamedTuple):
     def about(self) -> str:
         """Who, when, and in which session."""
         entry, title = self.hit.entry, one_line(self.hit.session.title) or "(no title)"
-        return f"{role_of(entry.body)}, {format_time(entry.time)} · {title}"
+        return f"{_who(entry.body)}, {format_time(entry.time)} · {title}"
+
+
+def _who(body: Body) -> str:
+    """Results are sent in the user's name."""
+    parts = body.parts if isinstance(body, Message) else ()
+    only_results = bool(parts) and all(isinstance(part, ToolResult) for part in parts)
+    return "result" if only_results else role_of(body)
 
 
 async def find_entries(

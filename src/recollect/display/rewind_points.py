@@ -30,6 +30,7 @@ from recollect.tools.resolve_path import quote
 FILE_OUTCOMES = ("restored", "removed", "brought_back", "unchanged")  # without conflicts
 MAX_LINES = 2_000  # of all differences together
 MAX_CALL = 300  # characters
+_LEFT = "left as it is"
 
 
 class RewindPoint(msgspec.Struct, frozen=True):
@@ -133,8 +134,11 @@ def describe_preview(preview: RewindPreview, root: Path) -> Iterator[str]:
     elif not preview.files:
         yield "  files         tools have changed none since then"
     for one in preview.files:
-        why = f": {one_line(one.why)}" if one.why else ""
+        why = f": {one_line(one.why)}; {_LEFT}" if one.why else ""
         yield f"  {one.outcome:<12}  {display_path(one.path, root)}{why}"
+    if preview.commands:
+        ran = pluralize(preview.commands, "command")
+        yield f"  not undone    what {ran} since then may have changed"
     left = MAX_LINES
     for one in preview.files:
         lines = sanitize(one.diff).rstrip().split("\n")[:left]
@@ -152,7 +156,8 @@ def _describe_messages(preview: RewindPreview, *, done: bool = False) -> str:
     found = []
     if preview.leaving:
         verb = "left" if done else "leaves" if preview.leaving == 1 else "leave"
-        found.append(f"{pluralize(preview.leaving, 'message')} {verb} the path")
+        where = "the conversation" if done else "it"
+        found.append(f"{pluralize(preview.leaving, 'message')} {verb} {where}")
     if preview.coming:
         verb = "came" if done else "comes" if preview.coming == 1 else "come"
         found.append(f"{pluralize(preview.coming, 'message')} {verb} back")
@@ -165,13 +170,15 @@ def describe_rewound(
     """What was done, and how to undo it."""
     if scope != "files":
         yield _describe_messages(preview, done=True)
+    elif result.done:
+        yield "files went back; the conversation stays"
     if scope != "conversation":
         yield from describe_files(result, root)
     elif preview.files:
         yield "files that tools changed since then stayed as they are"
     if scope != "files" or result.done:
         back = "start" if result.back is None else handle_of(result.back)
-        yield f"`/rewind to {back} {scope} yes` goes back; /tree has every branch"
+        yield f"`/rewind to {back} {scope} yes` undoes this; /tree keeps every branch"
 
 
 def describe_files(found: RewindResult, root: Path) -> Iterator[str]:
@@ -186,7 +193,7 @@ def describe_files(found: RewindResult, root: Path) -> Iterator[str]:
         yield "tools have changed no file since then"
     written = {one.path: one.written for one in found.beside}
     for conflict in found.conflicts:
-        yield f"  {'conflict':<12}  {display_path(conflict.path, root)}: {conflict.why}"
+        yield f"  {'conflict':<12}  {display_path(conflict.path, root)}: {conflict.why}; {_LEFT}"
         if conflict.path in written:
             old = display_path(written[conflict.path], root)
             yield f"  {'':<12}  its old content is in {old}"

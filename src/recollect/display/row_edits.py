@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from recollect.display.context_report import ContextReport
 from recollect.display.context_rows import ContextRow
+from recollect.display.display_text import pluralize
 from recollect.entries import Entry
 from recollect.errors import CannotEdit
 from recollect.runtime.prepare_apart import own_copy
@@ -43,6 +44,8 @@ def toggle_row(row: ContextRow) -> RowEdit:
         return RowEdit("pin", entry)
     if row.snapshot or row.rule:
         return RowEdit("restore", entry)
+    if row.pinned and not row.first:
+        raise CannotEdit("drop", entry.id, "it is pinned; p takes the pin away")
     return RowEdit("drop", entry)
 
 
@@ -88,6 +91,7 @@ def _forecast_replaced(report: ContextReport, edit: RowEdit, *, expired: bool) -
 
 
 _EXPIRED = f"{EXPIRED}, so that costs nothing"
+_FREE = "it costs nothing, because nothing behind it is cached"
 _VERBS = {"drop": "dropping", "restore": "restoring", "pin": "pinning"}
 
 
@@ -98,9 +102,9 @@ def describe_forecast(edit: RowEdit, found: EditForecast) -> str:
     if not found.saved and not found.behind:
         kept = ": it stays word for word, whatever is compacted" if edit.verb == "pin" else ""
         return f"{verb} changes nothing in the next request{kept}"
-    gain = f"saves {found.saved:,}" if found.saved >= 0 else f"adds {-found.saved:,}"
+    gain = f"{'saves' if found.saved >= 0 else 'adds'} {pluralize(abs(found.saved), 'token')}"
     if found.free:
-        return f"{verb} {gain} tokens; {found.free if found.free == FREE else _EXPIRED}"
-    cost = f"breaks the cache {found.behind:,} tokens before the end"
-    pays = f": pays off after {found.requests:,} requests" if found.saved > 0 else ""
-    return f"{verb} {gain} tokens; {cost}{pays}"
+        return f"{verb} {gain}; {_FREE if found.free == FREE else _EXPIRED}"
+    cost = f"breaks the cache {pluralize(found.behind, 'token')} before the end"
+    pays = f": pays off after {pluralize(found.requests, 'request')}" if found.saved > 0 else ""
+    return f"{verb} {gain}; {cost}{pays}"

@@ -17,7 +17,7 @@ import msgspec
 from recollect.display.dates import SECONDS_OF, format_age
 from recollect.display.display_text import one_line, pluralize
 from recollect.display.home_paths import abbreviate_home
-from recollect.entries import Compaction, Entry, Message, Request, Text, Thought
+from recollect.entries import Compaction, Entry, Message, Request, Restore, Text, Thought
 from recollect.errors import BadInput, CannotWrite, Damaged
 from recollect.store.contract import Project, SearchHit, SearchQuery, SessionInfo, Store
 from recollect.store.ids import now as current_time
@@ -142,8 +142,13 @@ async def read_details(store: Store, session: SessionInfo) -> SessionDetails:
 
 def _last_tokens(tail: Iterable[Entry]) -> int:
     """What the newest request had, or is left by a compaction after it; 0: not among these."""
+    undone: set[str] = set()
     for entry in reversed(tuple(tail)):
         body = entry.body
+        if isinstance(body, Restore):
+            undone.update(body.entries)
+        if entry.id in undone:
+            continue
         if isinstance(body, Message) and body.usage is not None and body.usage.input:
             return body.usage.input + body.usage.output
         if isinstance(body, Compaction) and body.status == "COMPRESSED" and body.tokens_after:
@@ -192,13 +197,15 @@ def describe_facts(
     used = format_age(session.used, now)
     if session.trashed is not None:
         used = f"trashed {format_age(session.trashed, now)}"
-    facts = [one_line(abbreviate_home(session.project)) or "-" if project else "", used]
+    facts = [used]
     if details is not None:
         turns = pluralize(details.turns, "turn")
         facts += [turns.replace(" ", "+ ", 1) if details.more else turns]
         cold = describe_cold(session, details, now)
         facts += [cold or (f"{details.tokens:,} tokens" if details.tokens else "")]
         facts += [one_line(details.model)]
+    if project:
+        facts.append(one_line(abbreviate_home(session.project)) or "-")
     return " · ".join(filter(None, facts))
 
 

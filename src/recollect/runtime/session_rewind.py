@@ -20,6 +20,7 @@ from recollect.errors import Damaged
 from recollect.runtime.session_outline import SessionOutline
 from recollect.store.contract import SessionInfo, Store
 from recollect.text import format_size
+from recollect.toolkinds import classify_tool
 from recollect.tools.diff import unified_diff
 from recollect.tools.file_backups import FileState, read_current
 from recollect.tools.file_rewind import (
@@ -56,6 +57,7 @@ class RewindPreview(msgspec.Struct, frozen=True):
     to: str | None  # the entry to go on after; None: the start
     leaving: int = 0  # messages that are on the path now and would not be
     coming: int = 0  # messages that would be on it again
+    commands: int = 0  # that tools ran in those that leave: what they changed is not restored
     files: tuple[FileDifference, ...] = ()
     unread: str = ""  # why it cannot be told what happens to files
 
@@ -109,12 +111,14 @@ async def preview_rewind(
     place = outline.place(to)
     now, then = set(outline.path), set(outline.walk(place))
     entries = outline.entries
+    calls = [call for each in now - then for call in entries[each].calls]
     files, unread = await _compare_files(store, outline, place, roots)
     return RewindPreview(
         outline.session,
         to,
         leaving=sum(entries[each].is_message for each in now - then),
         coming=sum(entries[each].is_message for each in then - now),
+        commands=sum(classify_tool(call.name) == "shell" for call in calls),
         files=files,
         unread=unread,
     )

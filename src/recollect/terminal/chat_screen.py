@@ -28,6 +28,7 @@ from recollect.terminal.model_commands import check_prompt
 from recollect.terminal.model_offers_panel import DOWNLOAD, RECORDING, ModelOffersPanel
 from recollect.terminal.permission_modes import switch_mode
 from recollect.terminal.prompt_area import PromptArea
+from recollect.terminal.prompt_input import PromptInput
 from recollect.terminal.session_runner import SessionRunner
 from recollect.terminal.session_status import read_status
 from recollect.terminal.shell_prompt import parse_shell
@@ -35,6 +36,7 @@ from recollect.terminal.slash_commands import find_builtin, parse_command
 from recollect.terminal.status_line import StatusLine
 from recollect.terminal.terminal_events import (
     ApprovalAsked,
+    EntriesAppended,
     ModeChanged,
     NoticeGiven,
     PassageWanted,
@@ -63,6 +65,7 @@ STATUS_EVENTS = (
     PromptEnded,
     SessionOpened,
     SessionReloaded,
+    EntriesAppended,
     ModeChanged,
 )
 
@@ -74,6 +77,7 @@ class ChatScreen(Screen[None]):
         Binding("shift+tab", "next_mode", "next permission mode"),
         Binding("ctrl+up", "focus_transcript", "go to the conversation"),
         Binding("ctrl+o", "unfold", "unfold all tool output and thoughts, or fold them"),
+        Binding("tab", "focus_choices", "the choices for a session that is open elsewhere"),
     ]
 
     def __init__(
@@ -332,6 +336,13 @@ class ChatScreen(Screen[None]):
 
     def action_unfold(self) -> None:
         self.query_one(TranscriptView).unfold_all()
+
+    def action_focus_choices(self) -> None:
+        panel = next((one for one in self.query(HeldPanel) if not one.has_left), None)
+        if panel is not None and not panel.has_focus:
+            panel.focus()
+        else:
+            self.query_one(PromptInput).focus()
 
     def action_scroll_page(self, pages: int) -> None:
         view = self.query_one(TranscriptView)

@@ -27,7 +27,8 @@ from recollect.display.compaction_report import (
     start_compaction,
 )
 from recollect.display.display_text import one_line, sanitize, truncate
-from recollect.entries import handle_of
+from recollect.display.entry_summary import summarize
+from recollect.entries import Message, handle_of
 from recollect.errors import RecollectError
 from recollect.runtime.apply_preview import apply_preview
 from recollect.terminal.context_commands import (
@@ -47,6 +48,7 @@ KEYS = (
 )
 EDITING = ("Ctrl-S apply", "Esc stop editing")
 WORKING = ("Esc stop",)
+LIMIT_WIDTH = 30  # columns of a prompt that limits what is replaced
 
 
 class CompactionScreen(Screen[None]):
@@ -82,6 +84,7 @@ class CompactionScreen(Screen[None]):
         self.outcome: CompactionOutcome | None = None
         self.shown = ""  # the snapshot as it was proposed, sanitized
         self._work: Worker[None] | None = None
+        self._warned = ""  # the key that was pressed although it loses what the user wrote
 
     def compose(self) -> ComposeResult:
         yield Static("", id="header", markup=False)
@@ -153,9 +156,17 @@ class CompactionScreen(Screen[None]):
 
     def _describe_limits(self) -> str:
         since, until = self.wish.since, self.wish.until
-        begins = f"from {handle_of(since)} on" if since else ""
-        ends = f"{handle_of(until)} and what comes after it stay" if until else ""
-        return ", ".join(filter(None, (begins, ends)))
+        begins = f"replaced from {self._prompt(since)} on" if since else ""
+        ends = f"{self._prompt(until)} and what comes after it stay" if until else ""
+        return "; ".join(filter(None, (begins, ends)))
+
+    def _prompt(self, entry: str) -> str:
+        """A limit in the user's own words."""
+        view = self.outcome.view if self.outcome is not None else None
+        at = view.log.position(entry, view.n) if view is not None else None
+        body = view.log.entries[at].body if view is not None and at is not None else None
+        said = summarize(body) if isinstance(body, Message) else handle_of(entry)
+        return f"“{truncate(said, LIMIT_WIDTH)}”"
 
     def on_resize(self, event: Resize) -> None:
         del event
@@ -192,7 +203,18 @@ class CompactionScreen(Screen[None]):
         self.runner.notify(NoticeGiven(compacted_text(made), "info"))
         self.dismiss()
 
+    def _loses_nothing(self, key: str) -> bool:
+        """Whether the text is as it was proposed, or the user insists."""
+        if self.outcome is None or self.area.text == self.shown or self._warned == key:
+            self._warned = ""
+            return True
+        self._warned = key
+        self.workers.cancel_group(self, "count")
+        self._say(f"your changes to the text would be lost: {key} again goes on, a applies them")
+        return False
+
     def action_edit(self) -> None:
+        self._warned = ""
         if self.outcome is not None and self.outcome.proposal.succeeded:
             self._allow_editing(allowed=True)
             self.area.focus()
@@ -216,6 +238,8 @@ class CompactionScreen(Screen[None]):
         self._say(f"snapshot {tokens:,} tokens; {rest + tokens:,} afterwards")
 
     def action_instructions(self) -> None:
+        if not self._loses_nothing("i"):
+            return
         field = self.query_one("#instructions", Input)
         field.value = self.wish.instructions
         field.add_class("open")
@@ -229,7 +253,8 @@ class CompactionScreen(Screen[None]):
         self._work = self.propose()
 
     def action_choose(self, which: str) -> None:
-        self._choose(which)
+        if self._loses_nothing("r" if which == "until" else "b"):
+            self._choose(which)
 
     @work(exclusive=True, group="choose")
     async def _choose(self, which: str) -> None:
@@ -248,8 +273,12 @@ class CompactionScreen(Screen[None]):
         )
         self._work = self.propose()
 
+    def action_undo(self) -> None:
+        if self._loses_nothing("u"):
+            self._undo()
+
     @work(exclusive=True, group="apply")
-    async def action_undo(self) -> None:
+    async def _undo(self) -> None:
         try:
             self._say(await undo_compaction(self.runner))
         except RecollectError as error:
@@ -265,7 +294,7 @@ class CompactionScreen(Screen[None]):
             self._show_keys(KEYS)
         elif self.proposing and self._work is not None:
             self._work.cancel()
-        else:
+        elif self._loses_nothing("Esc"):
             self.dismiss()
 
     def _close_field(self) -> None:

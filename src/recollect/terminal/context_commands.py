@@ -62,7 +62,7 @@ async def show_context(runner: SessionRunner, arguments: str) -> str:
     short = await runtime.store.short_entry_ids(
         row.entry.id for row in rows[-NEWEST:] if row.entry is not None
     )
-    return "\n".join([*header_lines(report, WIDTH), *_table(report, rows, short)])
+    return "\n".join([*header_lines(report, WIDTH, bar=False), *_table(report, rows, short)])
 
 
 def _table(

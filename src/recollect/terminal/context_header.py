@@ -9,7 +9,8 @@ from recollect.display.token_bar import format_percent
 from recollect.terminal.status_line import WindowUse, draw_window_bar
 
 
-def header_lines(report: ContextReport, width: int) -> list[str]:
+def header_lines(report: ContextReport, width: int, *, bar: bool = True) -> list[str]:
+    """Without the bar for text, which may be read aloud."""
     counted, budget = report.provider_count, report.budget
     about, how = describe_basis(report)
     guess = "" if report.window_is_known else " (a guess)"
@@ -20,6 +21,7 @@ def header_lines(report: ContextReport, width: int) -> list[str]:
     where = f"{left:,} below" if left >= 0 else f"{-left:,} above"
     use = WindowUse(counted.tokens, budget.window, report.threshold)
     words = f"{where} the compaction threshold of {report.threshold:,}"
-    second = f"{draw_window_bar(use, max(10, min(40, width - len(words) - 1)))} {words}"
+    room = max(10, min(40, width - len(words) - 1))
+    second = f"{draw_window_bar(use, room)} {words}" if bar else words
     third = describe_next(report) or "the next request: …"
     return [truncate(line, width) for line in (first + guess, second, third)]

@@ -135,8 +135,10 @@ class ContextScreen(Screen[None]):
         self._complete = not self.runner.busy  # or another attempt follows
         runtime = self.runner.runtime
         report = await open_report(runtime, session, self.runner.run_options.model)
-        await self._show(report)
-        if report.view.compaction is not None:
+        replaces = report.view.compaction is not None
+        if not (replaces and self.rows):  # or the cursor would leave a row that is replaced
+            await self._show(report)
+        if replaces:
             report = await add_replaced(runtime, report)
             await self._show(report)
         if self._complete:

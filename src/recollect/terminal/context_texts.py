@@ -4,19 +4,22 @@ request as a provider would be sent it."""
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import ClassVar
 
+import msgspec
 from textual import work
 from textual.binding import BindingType
 
 from recollect.display.context_diff import difference_lines, since_last_request
 from recollect.display.context_report import ContextReport
 from recollect.display.context_rows import ContextRow
+from recollect.display.display_text import one_line
 from recollect.display.entry_text import message_text
 from recollect.entries import Message
 from recollect.errors import RecollectError
 from recollect.profiles import WireName
-from recollect.runtime.model_choice import next_model
+from recollect.runtime.model_choice import model_for_wire, next_model
 from recollect.runtime.prompt_run import RunOptions
 from recollect.runtime.request_replay import encode_next
 from recollect.runtime.runtime import Runtime
@@ -42,7 +45,13 @@ async def tools_text(runner: SessionRunner) -> str:
     entries = runner.session.view().entries if runner.session is not None else ()
     model = next_model(runtime.settings, entries, runner.run_options.model)
     tools = runtime.declared_tools(model)
-    return "\n\n".join(f"{tool.name}\n{tool.description}\n{tool.parameters}" for tool in tools)
+    return "\n\n".join(
+        f"{tool.name}\n{tool.description}\n{_indented(tool.parameters)}" for tool in tools
+    )
+
+
+def _indented(json: str) -> str:
+    return msgspec.json.format(json, indent=2)
 
 
 async def difference_text(runtime: Runtime, report: ContextReport) -> str:
@@ -84,5 +93,20 @@ class ExactRequestScreen(TextScreen):
             self.say(str(error))
             return
         self.body = body
-        title = f"the next request for {to}: {format_size(len(body))}"
-        self.show_text(title, body.decode("utf-8", "replace"))
+        title = f"the next request for {await self._model_name(to)}: {format_size(len(body))}"
+        shown = await asyncio.to_thread(msgspec.json.format, body, indent=2)
+        self.show_text(f"{title}, indented to be read", shown.decode("utf-8", "replace"))
+
+    async def _model_name(self, to: WireName) -> str:
+        """Another format is that of another model, whose window may be larger."""
+        runtime = self.runner.runtime
+        model = self.report.model
+        if to != model.endpoint.wire:
+            find = partial(model_for_wire, model, to, runtime.settings, named=False)
+            model = await asyncio.to_thread(find)
+        return f"{to}, {one_line(model.name)}"
+
+    @property
+    def to_copy(self) -> str:
+        """As it is sent."""
+        return self.body.decode("utf-8", "replace")

@@ -17,7 +17,7 @@ from recollect.terminal.terminal_events import SessionHeld, SessionReleased
 from recollect.terminal.watching import describe_holder
 
 LOW = 12  # lines of a terminal
-_CHOICES = "w watch · f fork · n new · q leave"
+_CHOICES = "f fork · n new · q leave"
 _RELEASED = "the other terminal has left this session: Enter, or a prompt, takes over"
 
 
@@ -67,10 +67,11 @@ class HeldPanel(Static, can_focus=True):
     def _show(self) -> None:
         if self.has_class("watching") and not self.has_class("released"):
             self.update(f"watching: {self._said} · Tab: {_CHOICES}")
-        elif self.app.size.height < LOW:  # the keys matter most
-            self.update(f"{_CHOICES}\n{self._said}")
-        else:
-            self.update(f"{self._said}\n{_CHOICES}")
+            return
+        choices = _CHOICES if self.has_class("released") else f"w watch · {_CHOICES}"
+        # of a low terminal, the first line is what is seen
+        lines = [self._said, choices]
+        self.update("\n".join(lines[::-1] if self.app.size.height < LOW else lines))
 
     def on_key(self, event: events.Key) -> None:
         actions: dict[str, Callable[[], None]] = {

@@ -146,7 +146,7 @@ def _numbered(groups: tuple[PointGroup, ...]) -> Iterator[tuple[str, RewindPoint
 
 def _list_lines(groups: tuple[PointGroup, ...]) -> Iterator[str]:
     for name, point in [*_numbered(groups)][:MAX_LISTED]:
-        files = f", {pluralize(point.files, 'file')} since" if point.files else ""
+        files = f" · {pluralize(point.files, 'file')} changed since" if point.files else ""
         lead = "      " if point.kind == "call" else ""
         yield truncate(f"{lead}{name:>4}  {point.text}", LINE)
         yield f"{lead}      {format_age(point.time)}{files}"

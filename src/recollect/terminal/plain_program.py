@@ -47,6 +47,7 @@ FAILED, INTERRUPTED = 1, 130
 _GREETING = "note: type a prompt, or /help for the commands; Ctrl-C interrupts, Ctrl-D leaves"
 _NOBODY = "nobody is there to answer"
 _SHORT = 2  # characters: a slip of the keys, and no reason
+ARRIVE_SECONDS = 0.005  # between two looks whether another session is open
 
 
 def run_plain(options: StartOptions) -> int:
@@ -275,10 +276,16 @@ class _PlainProgram:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    async def _arrive(self) -> None:
+        """What the next line asks is asked of the session that this one goes to."""
+        while self.runner.is_moving and not self.runner.closing:
+            await asyncio.sleep(ARRIVE_SECONDS)
+
     async def _run_command(self, name: str, arguments: str) -> None:
         try:
             async with self._order:
                 answer = await run_command(self.runner, name, arguments, self._attached)
+                await self._arrive()
             if find_builtin(name) is None:
                 self._attached = ()  # a command of the user's took them along
             if answer:

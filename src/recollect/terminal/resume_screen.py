@@ -41,7 +41,10 @@ from recollect.terminal.session_runner import SessionRunner
 from recollect.terminal.watching import describe_holder
 
 PREVIEW_PAUSE, SEARCH_PAUSE = 0.06, 0.2  # seconds without a key before anything is read
-_KEYS = ("Enter open", "Tab projects", "^E rename", "^X trash", "^T its list", "Esc close")
+_KEYS = (
+    *("Enter open", "Tab projects", "^E rename", "^X trash", "^T see the trash", "^O import"),
+    "Esc close",
+)
 _TRASH_KEYS = ("Enter restore", "Tab projects", "^T back to the sessions", "Esc close")
 
 
@@ -58,6 +61,7 @@ class ResumeScreen(PickerLayout):
         Binding("ctrl+x", "trash", "Trash", priority=True),
         Binding("ctrl+t", "trash_list", "The trash", priority=True),
         Binding("ctrl+z", "undo", "Undo", priority=True),
+        Binding("ctrl+o", "import", "Import", priority=True),
     ]
 
     def __init__(self, runner: SessionRunner) -> None:
@@ -153,7 +157,7 @@ class ResumeScreen(PickerLayout):
         ) as error:  # no home, a damaged source
             self.line.tell(str(error))
         text = describe_offers(self._offers)
-        self.offer.update(f"{text}: press i to import" if text else "")
+        self.offer.update(f"{text}: ^O imports" if text else "")
 
     # --- what is read of sessions ----------------------------------------------------------------
 
@@ -214,14 +218,10 @@ class ResumeScreen(PickerLayout):
         return not busy or action == "close"
 
     def on_key(self, event: events.Key) -> None:
-        """Typing in the list finds; a few keys mean something while nothing is looked for."""
+        """Typing in the list finds."""
         if not self.rows.has_focus:
             return
-        if event.key == "q":
-            self.action_close()
-        elif event.key == "i" and self._offers:
-            self._import()
-        elif event.character is not None and event.is_printable:
+        if event.character is not None and event.is_printable:
             field = self.find
             field.focus()
             if event.character != "/":
@@ -270,7 +270,11 @@ class ResumeScreen(PickerLayout):
             self._search(self.words)
 
     @work
-    async def _import(self) -> None:
+    async def action_import(self) -> None:
+        """Also of what was imported before: it may have more by now."""
+        if not self._offers:
+            self.line.tell("no sessions of other agents were found on this machine")
+            return
         await self.app.push_screen_wait(ImportScreen(self._runner, self._offers))
         self._load()
         self._look_for_offers()

@@ -29,7 +29,8 @@ _CHOICES = {
 def preview_lines(lines: Iterable[str]) -> Iterator[ReadLine]:
     """Lines of a preview, those of a difference in its colours; safe to show."""
     for line in lines:
-        style: StyleName = "warned" if line.startswith("  conflict") else "strong"
+        is_warning = line.startswith(("  conflict", "  not undone"))
+        style: StyleName = "warned" if is_warning else "strong"
         is_difference = line.startswith(_INDENT)
         if is_difference:
             style = difference_style(line.removeprefix(_INDENT))
@@ -59,7 +60,7 @@ class RewindPreviewScreen(Screen[RewindChoice | None]):
         if self._preview.files:
             keys += ["f files", "b both"]
         if self._preview.conflicts:
-            keys.append("o both, old content of conflicts beside")
+            keys.append("o both, old content beside what stays")
         return [*keys, "Esc back"]
 
     def on_mount(self) -> None:

@@ -53,8 +53,8 @@ class RewindScreen(HistoryScreen[RewindDone | None]):
         point = self.points[number]
         about = ""
         if width >= ABOUT_WIDTH:
-            files = f"{pluralize(point.files, 'file')} since" if point.files else ""
-            about = "  " + ", ".join(filter(None, (files, format_age(point.time))))
+            files = f"{pluralize(point.files, 'file')} changed since" if point.files else ""
+            about = "  " + " · ".join(filter(None, (files, format_age(point.time))))
         lead, style = self._lead(point)
         text = truncate(lead + point.text, max(4, width - display_width(about)))
         gap = " " * (width - display_width(text) - display_width(about))

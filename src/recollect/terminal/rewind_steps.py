@@ -111,7 +111,7 @@ async def fork_here(
     forked = await store.fork(session.id, at=at, title=title)
     await go_to_session(runner, forked.id)
     left, new = [await shorten_session_id(store, each) for each in (session.id, forked.id)]
-    return f"this is session {new}, a copy; `/resume {left}` goes back to the one it was made of"
+    return f"this is session {new}, a fork; `/resume {left}` returns to the original"
 
 
 async def go_to_session(runner: SessionRunner, session: str) -> None:

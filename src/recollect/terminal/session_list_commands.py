@@ -6,8 +6,8 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recollect.display.agent_sessions import find_offers
-from recollect.display.display_text import GAP, align_table, pluralize, sanitize
+from recollect.display.agent_sessions import ImportOffer, describe_offer, find_offers
+from recollect.display.display_text import GAP, align_table, one_line, pluralize, sanitize
 from recollect.display.import_outcomes import (
     ImportOutcome,
     collect_files,
@@ -58,11 +58,15 @@ async def show_import(app: TerminalApp, arguments: str) -> None:
     if arguments:
         app.runner.notify(NoticeGiven(await import_files(app.runner, arguments), "info"))
         return
-    offers = await find_offers(await app.runner.opened())
+    await app.push_screen_wait(ImportScreen(app.runner, await _offers(app.runner)))
+
+
+async def _offers(runner: SessionRunner) -> tuple[ImportOffer, ...]:
+    offers = await find_offers(await runner.opened())
     if not offers:
         agents = " or ".join(location.agent for location in AGENT_LOCATIONS)
         raise BadInput(f"no sessions of {agents} were found here; /import FILE imports a file")
-    await app.push_screen_wait(ImportScreen(app.runner, offers))
+    return offers
 
 
 async def resume(runner: SessionRunner, arguments: str) -> str:
@@ -104,7 +108,10 @@ async def _go_to(runner: SessionRunner, given: str) -> str:
 async def import_files(runner: SessionRunner, arguments: str) -> str:
     paths = tuple(Path(word).expanduser() for word in _words(arguments))
     if not paths:
-        raise BadInput("/import needs a file or a folder")
+        offers = await _offers(runner)
+        folders = (one_line(shlex.quote(str(offer.folder))) for offer in offers)
+        hints = (f"/import {folder} imports them" for folder in folders)
+        return "\n".join(map("; ".join, zip(map(describe_offer, offers), hints, strict=True)))
     runtime, wanted = await runner.opened(), collect_files(paths)
     sizes = [path.stat().st_size if path.is_file() else 0 for path in wanted.files]
     lines, problems, done, said = list[str](), [*wanted.failures], 0, 0

@@ -7,6 +7,7 @@ for the rows in sight: `InSight` says which those are.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import msgspec
 from rich.segment import Segment
@@ -23,6 +24,7 @@ from recollect.store.contract import SearchHit, SessionInfo
 from recollect.terminal.palette import Palette, read_palette
 
 ROW = 2  # lines
+FOLDER_SHARE = 3  # of a row's width, a third at most is the project's folder
 LEAD = 24  # characters of a passage before its first match, at most
 _MARK, _SPACE = "❯ ", "  "
 _TITLE, _CHOSEN = Style(), Style(bold=True)
@@ -128,12 +130,23 @@ class SessionListView(ScrollView, can_focus=True):
             if item.hit is not None:
                 more = f" · and {len(item.hit.alike):,} like it" if item.hit.alike else ""
                 title = f"⌕ {title}{more}"
-            return [Segment(_MARK if chosen else _SPACE, style), Segment(title[:room], style)]
+            mark = Segment(_MARK if chosen else _SPACE, style)
+            where = self._where(item, room)
+            title = truncate(title, max(1, room - display_width(where)))
+            gap = " " * (room - display_width(title) - display_width(where))
+            return [mark, Segment(title, style), Segment(gap + where, _FACTS)]
         if item.hit is not None:
             return [Segment(_SPACE), *passage_segments(item.hit, room, read_palette(self))]
         details = self.details.get(item.version)
-        facts = describe_facts(item.session, details, project=self.shows_project)
+        facts = describe_facts(item.session, details, project=False)
         return [Segment(_SPACE), Segment(truncate(facts, room), _FACTS)]
+
+    def _where(self, item: SessionItem, room: int) -> str:
+        """The folder's own name; the whole path is in the preview."""
+        if not self.shows_project:
+            return ""
+        name = one_line(Path(item.session.project).name) if item.session.project else "-"
+        return f"  {truncate(name, max(1, room // FOLDER_SHARE))}"
 
     # --- events ----------------------------------------------------------------------------------
 
@@ -167,7 +180,7 @@ def passage_segments(hit: SearchHit, width: int, palette: Palette) -> list[Segme
             continue
         around, found = hit.snippet[end:start], hit.snippet[start:stop]
         for text, style in ((around, palette.dim), (found, palette.warned)):
-            shown = truncate(_flat(text[:1_000]), max(0, width - used))
+            shown = truncate(_flat(text[:1_000]) if text else "", max(0, width - used))
             if shown and used < width:
                 segments.append(Segment(shown, style))
                 used += display_width(shown)

@@ -77,6 +77,7 @@ class SessionRunner(QueuedPrompts):
         self.usage = Usage()  # of the prompts that ran here
         self.shown = ShownProposals()
         self._wanted: WantedSession | None = WantedSession(options.session, options.fork)
+        self._target: str | None = None  # the session that is being opened, or was last
         self._turn: asyncio.Task[None] | None = None
         self.may_be_unrestricted = False  # it was started without a sandbox
         self._warned: set[str] = set()
@@ -143,6 +144,11 @@ class SessionRunner(QueuedPrompts):
             raise TerminalBusy("change the session")
         self._wanted = wanted
         self._news.set()
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether a session is wanted that is not open yet."""
+        return self._wanted is not None or (self._target is not None and self.session is None)
 
     @property
     def is_released(self) -> bool:
@@ -231,7 +237,7 @@ class SessionRunner(QueuedPrompts):
 
     async def _serve_session(self) -> None:
         wanted, self._wanted = self._wanted or WantedSession(), None
-        self.session = None
+        self.session, self._target = None, wanted.given
         try:
             found = await self._open(wanted)
             if found is None:

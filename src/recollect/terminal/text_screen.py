@@ -1,7 +1,8 @@
 """A pager for a long text: scrolling, search with `/`, `n` and `N`, copying with `c`.
 
-The text is sanitized once and broken into lines as they come into sight, so one of ten megabytes
-opens and scrolls like a short one; lines of any length are folded.
+The text is sanitized once, and lines are cut out of it as they come into sight, so one of ten
+megabytes opens and scrolls like a short one. Lines are wrapped between words; very long ones, and
+long words, are folded.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from bisect import bisect_right
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import ClassVar
 
@@ -29,8 +31,9 @@ from recollect.terminal.screen_lines import KeyLine, TitleLine
 from recollect.terminal.wrapped_lines import READING_KEYS
 
 SHORT = 50_000  # characters: longer texts are prepared beside the event loop
-MEASURED = 4_000  # characters: longer lines are folded by their number, not by their width
+MEASURED = 4_000  # characters: longer lines are folded by their number, not wrapped
 _FOUND = Style(reverse=True)
+_ONE_ROW = range(1)
 # of these blocks some characters are two columns wide; of those without them none is
 _PERHAPS_WIDE = re.compile(
     "[\u1100-\u115f\u231a-\u23ff\u25fd-\u27bf\u2b00-\u2bff\u2e80-\U0010ffff]"
@@ -43,19 +46,20 @@ class PagedText:
     def __init__(self, text: str, width: int) -> None:
         self.width = max(2, width)
         self.lines = text.expandtabs(4).split("\n")
-        self._steps = [self._step(line) for line in self.lines]
-        heights = [
-            max(1, -(-len(line) // step))
-            for line, step in zip(self.lines, self._steps, strict=True)
-        ]
-        self._ends = list(accumulate(heights))
+        self._starts = [self._row_starts(line) for line in self.lines]
+        self._ends = list(accumulate(map(len, self._starts)))
 
-    def _step(self, line: str) -> int:
-        """Characters in a row: half as many where some may be two columns wide."""
+    def _row_starts(self, line: str) -> Sequence[int]:
+        """Where each row of a line begins."""
+        width = self.width
+        if 2 * len(line) <= width:
+            return _ONE_ROW
         is_narrow = line.isascii() or not _PERHAPS_WIDE.search(line)
-        if is_narrow or (len(line) <= MEASURED and display_width(line) <= len(line)):
-            return self.width
-        return self.width // 2
+        if len(line) > MEASURED:  # some characters may be two columns wide
+            return range(0, len(line), width if is_narrow else width // 2)
+        if is_narrow:
+            return _wrap_narrow(line, width) if len(line) > width else _ONE_ROW
+        return _wrap_wide(line, width)
 
     @property
     def height(self) -> int:
@@ -65,9 +69,10 @@ class PagedText:
         line = bisect_right(self._ends, number)
         if line >= len(self.lines):
             return ""
-        step = self._steps[line]
-        start = (number - (self._ends[line - 1] if line else 0)) * step
-        return self.lines[line][start : start + step]
+        starts = self._starts[line]
+        at = number - (self._ends[line - 1] if line else 0)
+        end = starts[at + 1] if at + 1 < len(starts) else None
+        return self.lines[line][starts[at] : end]
 
     def find(self, words: str, start: int, *, back: bool = False) -> int | None:
         """The next row from here on whose line has these words, around the end."""
@@ -78,19 +83,47 @@ class PagedText:
         count = len(self.lines)
         for offset in range(count + 1):
             number = (first - offset if back else first + offset) % count
-            line, begin = self.lines[number].lower(), 0
-            places = []
-            while (at := line.find(wanted, begin)) >= 0:
-                places.append(self._row_of(number, at))
-                begin = at + max(1, self._steps[number])
+            places = self._rows_with(number, wanted)
             if offset == 0:
                 places = [one for one in places if (one <= start if back else one >= start)]
             if places:
                 return places[-1] if back else places[0]
         return None
 
-    def _row_of(self, line: int, character: int) -> int:
-        return (self._ends[line - 1] if line else 0) + character // self._steps[line]
+    def _rows_with(self, number: int, wanted: str) -> list[int]:
+        """The rows of a line in which these words begin."""
+        line, starts = self.lines[number].lower(), self._starts[number]
+        first, begin, found = self._ends[number] - len(starts), 0, list[int]()
+        while (at := line.find(wanted, begin)) >= 0:
+            after = bisect_right(starts, at)
+            found.append(first + after - 1)
+            if after == len(starts):
+                break
+            begin = starts[after]
+        return found
+
+
+def _wrap_narrow(line: str, width: int) -> tuple[int, ...]:
+    starts = [0]
+    while len(line) - starts[-1] > width:
+        begin = starts[-1]
+        space = line.rfind(" ", begin + width // 2, begin + width + 1)
+        starts.append(space + 1 if space >= 0 else begin + width)
+    return tuple(starts)
+
+
+def _wrap_wide(line: str, width: int) -> tuple[int, ...]:
+    starts, used, space = [0], 0, 0
+    for at, character in enumerate(line):
+        wide = display_width(character)
+        if used + wide > width and character != " ":
+            begin = space if space > starts[-1] + width // 4 else at
+            starts.append(begin)
+            used = display_width(line[begin:at])
+        used += wide
+        if character == " ":
+            space = at + 1
+    return tuple(starts)
 
 
 class TextView(ScrollView, can_focus=True):
@@ -230,6 +263,11 @@ class TextScreen(Screen[None]):
         if words and not self.view.seek(words, again=again, back=back):
             self.say(f"nowhere: {words}")
 
+    @property
+    def to_copy(self) -> str:
+        return self.text
+
     def action_copy(self) -> None:
-        self.app.copy_to_clipboard(self.text)
-        self.say(f"copied {len(self.text):,} characters")
+        text = self.to_copy
+        self.app.copy_to_clipboard(text)
+        self.say(f"copied {len(text):,} characters")
