@@ -63,6 +63,14 @@ FIXED_VARIABLES = {
     "GIT_TERMINAL_PROMPT": "0",
     "DEBIAN_FRONTEND": "noninteractive",
 }
+# Programs that cannot work without writing to their cache, which they keep in the home: it is
+# read-only, so theirs lasts as long as the session.
+CACHE_FOLDERS = {
+    "UV_CACHE_DIR": "uv",
+    "PIP_CACHE_DIR": "pip",
+    "npm_config_cache": "npm",
+    "GOCACHE": "go-build",
+}
 
 
 SandboxChoice: TypeAlias = Literal["auto", "bubblewrap", "landlock", "none"]
@@ -189,14 +197,20 @@ def enter_sandbox(
         return
     with share_baseline(policy.roots, policy.home, policy.programs) as baseline:
         if isolation.kind == "bubblewrap":
-            environment["TMPDIR"] = PRIVATE_FOLDERS[0]
+            environment |= _temporary_variables(PRIVATE_FOLDERS[0])
             plan = CommandPlan((), environment, directory, before=baseline.saved)
             with _enter_bubblewrap(policy, isolation, plan, baseline.survey) as launch:
                 yield launch
             return
-        environment["TMPDIR"] = policy.temporary
+        environment |= _temporary_variables(policy.temporary)
         plan = CommandPlan((), environment, directory, shared_memory=policy.shared_memory)
         yield SandboxLaunch(_hold_to_landlock(policy, plan, baseline), [])
+
+
+def _temporary_variables(folder: str) -> dict[str, str]:
+    caches = {name: f"{folder}/.cache/{below}" for name, below in CACHE_FOLDERS.items()}
+    # uv's links would not reach from one file system to another
+    return {"TMPDIR": folder, **caches, "UV_LINK_MODE": "copy"}
 
 
 def _hold_to_landlock(
