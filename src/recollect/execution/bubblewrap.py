@@ -16,6 +16,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 from recollect.execution.command_plan import FIRST_DESCRIPTOR
@@ -154,6 +155,15 @@ def _plan_mounts(view: BubblewrapView) -> dict[str, tuple[str, ...]]:
     return mounts | {path: ("--bind", path) for path in view.roots}
 
 
+def _folders_above(secrets: Iterable[str], roots: Iterable[str]) -> Iterator[str]:
+    """The folders of the workspace above secrets that lie in it."""
+    for secret in map(Path, secrets):
+        for above in map(str, secret.parents):
+            inside = any(above != root and is_below(above, root) for root in roots)
+            if inside and stat.S_ISDIR(file_mode(above)):
+                yield above
+
+
 def _plan_covers(view: BubblewrapView) -> dict[str, tuple[str, ...]]:
     """What is mounted over the secrets of the workspace, and over the folders above them."""
     file, folder = view.covers
@@ -164,9 +174,8 @@ def _plan_covers(view: BubblewrapView) -> dict[str, tuple[str, ...]]:
         temporary = elsewhere and any(is_below(path, item) for item in PRIVATE_FOLDERS)
         return temporary or any(is_below(path, item) for item in view.secrets)
 
-    mounts: dict[str, tuple[str, ...]] = {
-        path: ("--bind", path) for path in view.hidden.parents if not is_gone(path)
-    }
+    above = (*view.hidden.parents, *_folders_above(view.secrets, view.roots))
+    mounts: dict[str, tuple[str, ...]] = {p: ("--bind", p) for p in above if not is_gone(p)}
     for path in view.hidden.paths:
         if not is_gone(path) and (mode := file_mode(path)):
             mounts[path] = ("--ro-bind", folder if stat.S_ISDIR(mode) else file)
