@@ -36,7 +36,12 @@ _BASE_OPTIONS = (
     *("--unshare-pid", "--unshare-ipc", "--die-with-parent", "--new-session"),
     *("--cap-drop", "ALL"),
 )
-_SYSTEM_MOUNTS = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
+# /proc is read-only: /proc/sys asks for root's number, not for a privilege, and the kernel runs
+# outside every sandbox what root writes to kernel/core_pattern there
+_SYSTEM_MOUNTS = (
+    *("--ro-bind", "/", "/", "--dev", "/dev"),
+    *("--proc", "/proc", "--remount-ro", "/proc"),
+)
 _WITHOUT_NAMESPACES = ("--unshare-user", "--disable-userns")
 
 
