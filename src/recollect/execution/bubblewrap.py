@@ -60,6 +60,7 @@ class BubblewrapView(NamedTuple):
     network: bool
     hidden: WorkspaceSecrets = WorkspaceSecrets()
     covers: tuple[str, str] = ("", "")  # a file and a folder that cannot be opened
+    above: tuple[str, ...] = ()  # folders of the workspace that stay where they are
 
 
 def probe_bubblewrap(program: str) -> BubblewrapProbe:
@@ -160,13 +161,18 @@ def _plan_mounts(view: BubblewrapView) -> dict[str, tuple[str, ...]]:
     return mounts | {path: ("--bind", path) for path in view.roots}
 
 
-def _folders_above(secrets: Iterable[str], roots: Iterable[str]) -> Iterator[str]:
+def folders_above(secrets: Iterable[str], roots: Iterable[str]) -> Iterator[str]:
     """The folders of the workspace above secrets that lie in it."""
     for secret in map(Path, secrets):
         for above in map(str, secret.parents):
             inside = any(above != root and is_below(above, root) for root in roots)
             if inside and stat.S_ISDIR(file_mode(above)):
                 yield above
+
+
+def _is_real(folder: str) -> bool:
+    """Whether no link leads elsewhere: where it led would be mounted writable."""
+    return stat.S_ISDIR(file_mode(folder)) and os.path.realpath(folder) == folder
 
 
 def _plan_covers(view: BubblewrapView) -> dict[str, tuple[str, ...]]:
@@ -179,8 +185,9 @@ def _plan_covers(view: BubblewrapView) -> dict[str, tuple[str, ...]]:
         temporary = elsewhere and any(is_below(path, item) for item in PRIVATE_FOLDERS)
         return temporary or any(is_below(path, item) for item in view.secrets)
 
-    above = (*view.hidden.parents, *_folders_above(view.secrets, view.roots))
-    mounts: dict[str, tuple[str, ...]] = {p: ("--bind", p) for p in above if not is_gone(p)}
+    mounts: dict[str, tuple[str, ...]] = {
+        path: ("--bind", path) for path in view.above if not is_gone(path) and _is_real(path)
+    }
     for path in view.hidden.paths:
         if not is_gone(path) and (mode := file_mode(path)):
             mounts[path] = ("--ro-bind", folder if stat.S_ISDIR(mode) else file)
