@@ -99,7 +99,7 @@ def test_the_folders_above_a_secret_cannot_be_moved_to_where_it_is_read(
         home = tmp_path / "work"
         shutil.rmtree(home, ignore_errors=True)
         _make(home, MOVED)
-        shown = []
+        shown: list[str] = []
 
         async def steps(bench: Bench, shown: list[str] = shown) -> None:
             shown += [words(await bench.run(line)) for line in lines]
