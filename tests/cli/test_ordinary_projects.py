@@ -26,7 +26,12 @@ PYTHON_LINES = (
     "python -m compileall -q src && mkdir -p build",
     "python -m zipapp src -m app:main -o build/app.pyz && .venv/bin/python build/app.pyz",
 )
-NODE_LINES = ("npm test", "npm run build", "node dist/app.js")
+NODE_LINES = (
+    "npm pack --silent --pack-destination . && npm install --offline --no-save ./app-1.0.0.tgz",
+    "rm app-1.0.0.tgz && npm test",
+    "npm run build",
+    "node dist/app.js",
+)
 COMMIT = 'git add -A && git commit -m "Add the app"'
 WINDOW = 200_000
 

@@ -270,6 +270,49 @@ def test_jobs_see_no_secrets_and_commands_at_the_same_time_neither(
     on_bench(tmp_path, isolation, steps)
 
 
+SWAP = """
+import ctypes
+swap = ctypes.CDLL(None).renameat2
+while True:
+    swap(-100, b"new/folder", -100, b"new/link", 2)
+"""
+
+
+@pytest.mark.parametrize("approved", [False, True])
+def test_a_job_cannot_put_a_link_where_the_next_command_holds_a_folder(
+    tmp_path: Path, elsewhere: Path, isolation: Isolation, approved: bool
+) -> None:
+    """What is mounted for a new secret would be mounted writable wherever the link leads."""
+    (elsewhere / "file").write_text("as it was")
+    plant(tmp_path / "work", "old/.env")
+    job = (
+        f"mkdir -p new/folder; echo KEY={SECRET} > new/folder/.env; ln -s {elsewhere} new/link; "
+        f"mv old moved; echo ready; python3 -c '{SWAP}'"
+    )
+
+    async def steps(bench: Bench) -> None:
+        bench.context = msgspec.structs.replace(bench.context, approved=approved)
+        await bench.run(job, background=True)
+        await bench.read_until("job-1", "ready")
+        bench.context = msgspec.structs.replace(bench.context, approved=False)
+        for _ in range(15):
+            await bench.run("echo evil > new/folder/evil; echo evil > new/link/evil")
+        await bench.end("job-1")
+        held = words(await bench.run("cut -d' ' -f5,6 /proc/self/mountinfo; ls -d old"))
+        assert f"{bench.root}/old rw" in held  # also from the job that may read what is in it
+
+    on_bench(tmp_path, isolation, steps)
+    assert [item.name for item in elsewhere.iterdir()] == ["file"]
+
+
+def test_a_line_that_the_user_allowed_moves_a_folder_with_a_secret(
+    tmp_path: Path, isolation: Isolation
+) -> None:
+    plant(tmp_path / "work", "old/.env")
+    assert "[exit code 1" in said(tmp_path, isolation, "mv old new")
+    assert "[exit code 0" in said(tmp_path, isolation, "mv old new", approved=True)
+
+
 def test_several_folders_are_looked_through(tmp_path: Path, isolation: Isolation) -> None:
     plant(tmp_path / "work", ".env", ".aws/x")
     plant(tmp_path / "two", ".env")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tests.execution.workbench import BARE, Bench, isolation_of, on_bench, words
 EVIL = "evil"
 AT_HOME = tuple(name for name in PROTECTED_NAMES if name.place == "home")
 # Names that only the user writes, and that are secrets as well.
+MOVED = (".gem/credentials", ".cache/huggingface/token", ".ssh/id_rsa", "a/b/data/recollect.db")
 SECRETS = (".npmrc", ".pypirc", ".claude.json", ".codex/auth.json", ".kube/config", ".ssh/id_rsa")
 
 
@@ -74,3 +76,49 @@ def test_a_secret_that_is_a_protected_name_too_stays_hidden(
     assert "CANARY" not in said
     assert "PROTECTED" not in said  # what cannot be read was not changed
     assert "CANARY" in run_at_home(home, BARE, "cat " + " ".join(SECRETS))
+
+
+def _make(home: Path, names: tuple[str, ...]) -> None:
+    for name in names:
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text("CANARY")
+        (home / name).chmod(0o600)
+
+
+def test_the_folders_above_a_secret_cannot_be_moved_to_where_it_is_read(
+    tmp_path: Path, isolation: Isolation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the first command moves, the second one would find under a name that nobody hides."""
+    monkeypatch.setenv("RECOLLECT_HOME", str(tmp_path / "work/a/b/data"))
+    folders = " ".join(f"{Path(name).parent} {Path(name).parts[0]}" for name in MOVED)
+    lines = (
+        f"for d in {folders}; do mv $d x-${{d//[^a-z]/-}}; done",
+        "find . -type f -exec cat {} +",
+    )
+    for kind, found in ((BARE, True), (isolation, False)):
+        home = tmp_path / "work"
+        shutil.rmtree(home, ignore_errors=True)
+        _make(home, MOVED)
+        shown: list[str] = []
+
+        async def steps(bench: Bench, shown: list[str] = shown) -> None:
+            shown += [words(await bench.run(line)) for line in lines]
+
+        on_bench(tmp_path, kind, steps, home=home)
+        assert ("CANARY" in shown[1]) == found
+        assert all((home / name).exists() for name in MOVED) != found
+
+
+def test_modes_and_times_of_secrets_in_the_workspace_cannot_be_changed(
+    tmp_path: Path, isolation: Isolation
+) -> None:
+    home = tmp_path / "work"
+    _make(home, SECRETS)
+    before = {name: (home / name).stat() for name in SECRETS}
+    line = f"chmod 777 {' '.join(SECRETS)}; touch -d 2001-01-01 {' '.join(SECRETS)}"
+    run_at_home(home, isolation, line)
+    for name, old in before.items():
+        new = (home / name).stat()
+        assert (new.st_mode, new.st_mtime_ns) == (old.st_mode, old.st_mtime_ns), name
+    run_at_home(home, BARE, line)
+    assert {(home / name).stat().st_mode & 0o777 for name in SECRETS} == {0o777}

@@ -106,6 +106,13 @@ WHOLE = [  # whole repositories, links to them, and folders exchanged
     ),
     "ln .git/config hard; printf '[core]\\n\\tfsmonitor = {0}/evil.sh\\n' >> hard",
     "ln .git/modules/mod/config hard; printf '[core]\\nfsmonitor = {0}/evil.sh\\n' >> hard",
+    (
+        "mkdir -p moved/own other/o other/r/heads && cd moved/own && "
+        "ln -s ../../other/o objects && ln -s ../../other/r refs && "
+        "echo 'ref: refs/heads/main' > HEAD && "
+        "printf '[core]\\nrepositoryformatversion = 0\\nbare = false\\nworktree = .\\n' > config; "
+        "echo 'fsmonitor = {0}/evil.sh' >> config"
+    ),
     "echo ../other > .git/commondir; cp -r .git other; git -C other config core.fsmonitor x",
     "rm mod/.git; cd mod && git init -q && git config core.fsmonitor {0}/evil.sh",
 ]

@@ -21,6 +21,7 @@ from recollect.entries import json_text
 from recollect.execution import landlock, supervisor
 from recollect.execution.sandbox import (
     ALLOWED_VARIABLES,
+    CACHE_FOLDERS,
     FIXED_VARIABLES,
     Isolation,
     SandboxPolicy,
@@ -155,6 +156,53 @@ def test_folders_of_the_workspace_and_the_temporary_one_can_be_written(
     )
     assert "[exit code 0" in said(tmp_path, isolation, command)
     assert (tmp_path / "work" / "sub" / "more" / "file").read_text() == "one\n"
+
+
+MOVES = """
+import os
+for old, new in (("sub/file", "other/file"), ("sub/folder", "other/folder")):
+    os.rename(old, new)
+os.link("other/file", "other/folder/second")
+os.rename(os.environ["TMPDIR"] + "/a/x", os.environ["TMPDIR"] + "/b/x")
+for act, old, new in (
+    (os.link, "{0}/old", "taken"), (os.rename, "{0}/old", "taken"),
+    (os.rename, "other/file", "{0}/new"),
+):
+    try:
+        act(old, new)
+        print("POSSIBLE", old, new)
+    except OSError:
+        pass
+"""
+
+
+def test_files_are_moved_and_linked_from_folder_to_folder_but_not_in_or_out(
+    tmp_path: Path, elsewhere: Path, isolation: Isolation
+) -> None:
+    (elsewhere / "old").write_text("as it was")
+    command = (
+        "mkdir -p sub/folder other $TMPDIR/a $TMPDIR/b && touch sub/file $TMPDIR/a/x && "
+        f"python3 - <<'END'\n{MOVES.replace('{0}', str(elsewhere))}\nEND"
+    )
+    shown = said(tmp_path, isolation, command)
+    assert "[exit code 0" in shown
+    assert "POSSIBLE" not in shown
+    moved = tmp_path / "work" / "other"
+    assert (moved / "file").samefile(moved / "folder" / "second")
+    assert [item.name for item in elsewhere.iterdir()] == ["old"]
+
+
+def test_caches_that_a_program_cannot_do_without_are_the_sessions_own(
+    tmp_path: Path, isolation: Isolation
+) -> None:
+    async def steps(bench: Bench) -> None:
+        names = " ".join(CACHE_FOLDERS)
+        first = 'for name in {0}; do mkdir -p "${!name}" && echo kept > "${!name}/item"; done'
+        assert "[exit code 0" in words(await bench.run(first.replace("{0}", names)))
+        second = f'for name in {names}; do cat "${{!name}}/item"; done'
+        assert words(await bench.run(second)).startswith("kept\n" * len(CACHE_FOLDERS))
+
+    on_bench(tmp_path, isolation, steps)
 
 
 def test_temporary_files_last_from_one_command_to_the_next(

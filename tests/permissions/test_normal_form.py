@@ -91,7 +91,9 @@ def test_code_with_the_words_of_a_deny_rule_is_asked() -> None:
 @pytest.mark.parametrize(
     "text",
     ["PATH=. ls", "LD_PRELOAD=x ls", "GIT_PAGER=x git log", "env PATH=. ls", "export PATH=.",
-     "PYTHONSTARTUP=x python a.py", "LC_ALL=zh_CN.GBK bash x.sh", "read PATH", "printf -v PATH x"],
+     "PYTHONSTARTUP=x python a.py", "LC_ALL=zh_CN.GBK bash x.sh", "read PATH", "printf -v PATH x",
+     "PYTHONPATH=../x python a.py", "PYTHONPATH=a:/x python a.py", "CARGO_TARGET_DIR=.. cargo b",
+     f"PYTHONPATH={'a' * 60}% ls"],
 )  # fmt: skip
 def test_a_variable_that_decides_what_runs_is_never_harmless(text: str) -> None:
     assert (

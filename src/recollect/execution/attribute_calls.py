@@ -33,7 +33,15 @@ _PAGE = 4096
 
 class WritablePlaces(NamedTuple):
     roots: tuple[str, ...]
+    closed: tuple[str, ...]  # where nothing may be written, wherever they are
     shared_memory: str  # a folder of the session's own in place of /dev/shm
+
+    def hold(self, path: str) -> bool:
+        for root in (root for root in self.roots if is_below(path, root)):
+            inner = (item for item in self.closed if item != root and is_below(item, root))
+            if not any(is_below(path, item) for item in inner):
+                return True
+        return False
 
 
 class _Call(NamedTuple):
@@ -82,7 +90,7 @@ def _carry_out(listener: int, call: _Call, places: WritablePlaces) -> bool:
     file = _open_file(listener, call, directory, path, follow=follow)
     try:
         where = os.readlink(f"/proc/self/fd/{file}")
-        if not any(is_below(where, root) for root in places.roots):
+        if not places.hold(where):
             raise PermissionError(errno.EPERM, "outside the writable folders")
         act(f"/proc/self/fd/{file}".encode())
     finally:

@@ -16,6 +16,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 from recollect.execution.command_plan import FIRST_DESCRIPTOR
@@ -35,7 +36,12 @@ _BASE_OPTIONS = (
     *("--unshare-pid", "--unshare-ipc", "--die-with-parent", "--new-session"),
     *("--cap-drop", "ALL"),
 )
-_SYSTEM_MOUNTS = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
+# /proc is read-only: /proc/sys asks for root's number, not for a privilege, and the kernel runs
+# outside every sandbox what root writes to kernel/core_pattern there
+_SYSTEM_MOUNTS = (
+    *("--ro-bind", "/", "/", "--dev", "/dev"),
+    *("--proc", "/proc", "--remount-ro", "/proc"),
+)
 _WITHOUT_NAMESPACES = ("--unshare-user", "--disable-userns")
 
 
@@ -54,6 +60,7 @@ class BubblewrapView(NamedTuple):
     network: bool
     hidden: WorkspaceSecrets = WorkspaceSecrets()
     covers: tuple[str, str] = ("", "")  # a file and a folder that cannot be opened
+    above: tuple[str, ...] = ()  # folders of the workspace that stay where they are
 
 
 def probe_bubblewrap(program: str) -> BubblewrapProbe:
@@ -154,6 +161,20 @@ def _plan_mounts(view: BubblewrapView) -> dict[str, tuple[str, ...]]:
     return mounts | {path: ("--bind", path) for path in view.roots}
 
 
+def folders_above(secrets: Iterable[str], roots: Iterable[str]) -> Iterator[str]:
+    """The folders of the workspace above secrets that lie in it."""
+    for secret in map(Path, secrets):
+        for above in map(str, secret.parents):
+            inside = any(above != root and is_below(above, root) for root in roots)
+            if inside and stat.S_ISDIR(file_mode(above)):
+                yield above
+
+
+def _is_real(folder: str) -> bool:
+    """Whether no link leads elsewhere: where it led would be mounted writable."""
+    return stat.S_ISDIR(file_mode(folder)) and os.path.realpath(folder) == folder
+
+
 def _plan_covers(view: BubblewrapView) -> dict[str, tuple[str, ...]]:
     """What is mounted over the secrets of the workspace, and over the folders above them."""
     file, folder = view.covers
@@ -165,7 +186,7 @@ def _plan_covers(view: BubblewrapView) -> dict[str, tuple[str, ...]]:
         return temporary or any(is_below(path, item) for item in view.secrets)
 
     mounts: dict[str, tuple[str, ...]] = {
-        path: ("--bind", path) for path in view.hidden.parents if not is_gone(path)
+        path: ("--bind", path) for path in view.above if not is_gone(path) and _is_real(path)
     }
     for path in view.hidden.paths:
         if not is_gone(path) and (mode := file_mode(path)):

@@ -281,11 +281,15 @@ class CommandRunner:
         return _CommandEnd(ended, time.monotonic() - started, repairs, hidden)
 
     async def _find_hidden(self, command: _Command) -> WorkspaceSecrets:
-        """What is to be hidden from a command; that it cannot be is an error."""
-        if command.approved or self.isolation.kind != "bubblewrap":
+        """What is to be hidden from a command; that it cannot be is an error. A job that may read
+        the secrets may not move the folders above them: others run beside it."""
+        is_job = bool(command.output.job)
+        if self.isolation.kind != "bubblewrap" or (command.approved and not is_job):
             return WorkspaceSecrets()
         # in a thread: a large workspace takes a while to be looked through
         found = await asyncio.to_thread(find_hidden, command.policy.roots, self._shown)
+        if command.approved:
+            return found._replace(paths=(), complete=True)
         if not found.complete:
             raise CommandRefused(explain_incomplete(found))
         return found

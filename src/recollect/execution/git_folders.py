@@ -69,7 +69,9 @@ def find_git_folders(
         below = {n for n, item in children.items() if item.is_dir(follow_symlinks=False)}
         if ".git" in children and ".git" not in below:
             links.append(f"{folder}/.git")
-        looks_so = "HEAD" in children and ({"objects", "refs"} <= below or "commondir" in children)
+        # whatever these are: git follows links, and another command may put folders there
+        parts = {"objects", "refs"} <= children.keys()
+        looks_so = "HEAD" in children and (parts or "commondir" in children)
         if looks_so or folder.endswith("/.git"):
             folders.append(folder)
             inside = True

@@ -98,7 +98,10 @@ def restrict(rules: LandlockRules) -> None:
 
 def restrict_further() -> None:
     """Enter a domain inside our own: from there, our process can be neither traced nor signaled."""
-    _enter_domain(abi_version(), _EXECUTE, 0, {"/": _EXECUTE})
+    version = abi_version()
+    # every domain denies moves between folders unless it names them itself
+    access = _EXECUTE | (_REFER if version >= 2 else 0)
+    _enter_domain(version, access, 0, {"/": access})
 
 
 def _enter_domain(version: int, handled: int, network: int, allowed: dict[str, int]) -> None:

@@ -27,6 +27,7 @@ from recollect.execution.bubblewrap import (
     SYSTEM_IN_RUN,
     BubblewrapView,
     bubblewrap_words,
+    folders_above,
     probe_bubblewrap,
     secret_paths,
 )
@@ -62,6 +63,14 @@ FIXED_VARIABLES = {
     "GIT_PAGER": "cat",
     "GIT_TERMINAL_PROMPT": "0",
     "DEBIAN_FRONTEND": "noninteractive",
+}
+# Programs that cannot work without writing to their cache, which they keep in the home: it is
+# read-only, so theirs lasts as long as the session.
+CACHE_FOLDERS = {
+    "UV_CACHE_DIR": "uv",
+    "PIP_CACHE_DIR": "pip",
+    "npm_config_cache": "npm",
+    "GOCACHE": "go-build",
 }
 
 
@@ -187,23 +196,33 @@ def enter_sandbox(
         environment["TMPDIR"] = policy.temporary
         yield SandboxLaunch(CommandPlan((), environment, directory), [])
         return
-    with share_baseline(policy.roots, policy.home, policy.programs) as baseline:
+    above: tuple[str, ...] = ()
+    if isolation.kind == "bubblewrap":
+        secrets = secret_paths(policy.secrets, policy.home, policy.roots)
+        above = (*policy.hidden.parents, *folders_above(secrets, policy.roots))
+    with share_baseline(policy.roots, policy.home, policy.programs, above) as baseline:
         if isolation.kind == "bubblewrap":
-            environment["TMPDIR"] = PRIVATE_FOLDERS[0]
+            environment |= _temporary_variables(PRIVATE_FOLDERS[0])
             plan = CommandPlan((), environment, directory, before=baseline.saved)
-            with _enter_bubblewrap(policy, isolation, plan, baseline.survey) as launch:
+            with _enter_bubblewrap(policy, isolation, plan, baseline) as launch:
                 yield launch
             return
-        environment["TMPDIR"] = policy.temporary
+        environment |= _temporary_variables(policy.temporary)
         plan = CommandPlan((), environment, directory, shared_memory=policy.shared_memory)
         yield SandboxLaunch(_hold_to_landlock(policy, plan, baseline), [])
+
+
+def _temporary_variables(folder: str) -> dict[str, str]:
+    caches = {name: f"{folder}/.cache/{below}" for name, below in CACHE_FOLDERS.items()}
+    # uv's links would not reach from one file system to another
+    return {"TMPDIR": folder, **caches, "UV_LINK_MODE": "copy"}
 
 
 def _hold_to_landlock(
     policy: SandboxPolicy, plan: CommandPlan, baseline: WorkspaceBaseline
 ) -> CommandPlan:
     secrets = secret_paths(policy.secrets, policy.home, policy.roots)
-    survey, saved = baseline
+    survey, saved = baseline.survey, baseline.saved
     # the supervisor can compare no secrets, and a home is too large: these cannot be written at all
     hidden = [path for path in secrets if any(is_below(path, root) for root in policy.roots)]
     closed = tuple(
@@ -249,8 +268,9 @@ def _protected_paths(
 
 @contextmanager
 def _enter_bubblewrap(
-    policy: SandboxPolicy, isolation: Isolation, plan: CommandPlan, survey: WorkspaceSurvey
+    policy: SandboxPolicy, isolation: Isolation, plan: CommandPlan, baseline: WorkspaceBaseline
 ) -> Iterator[SandboxLaunch]:
+    survey = baseline.survey
     with ExitStack() as stack:
         repairs: list[str] = []
         held = [
@@ -267,6 +287,7 @@ def _enter_bubblewrap(
             network=policy.network,
             hidden=policy.hidden,
             covers=policy.covers,
+            above=baseline.above,
         )
         words, descriptors = stack.enter_context(
             bubblewrap_words(isolation.program, isolation.options, view, held, plan.directory)

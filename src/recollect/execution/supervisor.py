@@ -91,9 +91,9 @@ class _Supervisor:
                 poll.register(descriptor, select.POLLIN)
         watches = files is not None and self._plan.rules is not None
         looked = time.monotonic()
-        places = WritablePlaces(
-            self._plan.rules.writable if self._plan.rules else (), self._plan.shared_memory
-        )
+        rules = self._plan.rules or LandlockRules((), (), (), network=False)
+        closed = (*rules.closed, *rules.held)
+        places = WritablePlaces(rules.writable, closed, self._plan.shared_memory)
         while True:
             ready = dict(poll.poll(int(_WATCH_SECONDS * 1000) if watches else None))
             if 0 in ready:

@@ -50,6 +50,9 @@ class WorkspaceBaseline(NamedTuple):
 
     survey: WorkspaceSurvey
     saved: SavedFiles
+    # Folders above secrets, which all commands that run at the same time hold. One that another
+    # command does not hold it could exchange for a link while it is being mounted.
+    above: tuple[str, ...] = ()
 
 
 _LOCK = threading.Lock()
@@ -58,12 +61,18 @@ _running: dict[tuple[str, ...], tuple[WorkspaceBaseline, int]] = {}  # with how 
 
 @contextmanager
 def share_baseline(
-    roots: tuple[str, ...], home: str, programs: tuple[str, ...] = ()
+    roots: tuple[str, ...],
+    home: str,
+    programs: tuple[str, ...] = (),
+    above: tuple[str, ...] = (),
 ) -> Iterator[WorkspaceBaseline]:
     """All commands that run at the same time are measured by what was there before the first:
     else one of them would take for the user's what another has just written."""
     with _LOCK:
-        baseline, count = _running.get(roots) or (_read_baseline(roots, home, programs), 0)
+        baseline, count = _running.get(roots) or (
+            _read_baseline(roots, home, programs)._replace(above=above),
+            0,
+        )
         _running[roots] = (baseline, count + 1)
     try:
         yield baseline

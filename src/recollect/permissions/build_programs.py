@@ -228,22 +228,22 @@ BUILD_PROGRAMS: dict[str, ProgramRecord] = {
 # They run what they are given, as everybody knows; with a sandbox mode `free` lets them.
 _HONEST = (
     "ant ar bun bundle c++ cc clang clang++ composer conda cpp csplit deno dotnet erl g++ gcc"
-    " gradle groovy hatch iex install jar java javac ld lua luajit m4 mvn nodemon patch pdm pipenv"
-    " pipx poetry R rake Rscript rye scala split sponge swift tclsh tee truncate ts-node tsx"
+    " gradle groovy hatch iex install jar java javac ld ldd lua luajit m4 mvn nodemon patch pdm"
+    " pipenv pipx poetry R rake Rscript rye scala split sponge swift tclsh tee truncate ts-node tsx"
     " vagrant"
     " concurrently source . mktemp dd"
 )
 # They reach other machines, other users or the system, or are disguises by their nature.
 _REFUSED = (
     "caller dirs eval exec trap"
-    " 7z aa-exec alias ansible ansible-playbook apk apt apt-get aptitude at atq atrm batch bc bind"
+    " 7z aa-exec alias ansible ansible-playbook apk apt apt-get aptitude at atq atrm batch bind"
     " brew builtin busybox bwrap capsh chattr chroot chrt choom chsh chfn compgen complete compopt"
     " coproc corepack cpio cpulimit crontab csh daemonize dbus-run-session dbus-send dc debugfs"
     " diff3 disown dnf dpkg doas docker docker-compose dmsetup ed emacs emacsclient enable entr ex"
     " expect fakeroot fc fdisk fish firejail flatpak flock fsck ftp function gdb getopts git-shell"
     " gnuplot gpg gpg2 gpasswd groupadd guile halt hash helm history hwclock i386 ifconfig info"
     " init insmod iptables ip6tables ip irb jjs journalctl jshell keyctl kexec kubectl ldconfig"
-    " ldd less let lftp links linux32 linux64 lldb loginctl logrotate logsave losetup lp ltrace"
+    " less let lftp links linux32 linux64 lldb loginctl logrotate logsave losetup lp ltrace"
     " lynx machinectl mail mailx man mc mkfs mknod mksh modprobe more mosh most mount mutt mysql"
     " nano nc"
     " ncat netcat newgrp nft nmap nsenter nsupdate numactl nvim octave openssl osascript pacman"

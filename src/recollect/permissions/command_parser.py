@@ -196,7 +196,7 @@ def _build_sub_commands(record: CommandRecord, reader: LineReader) -> list[SubCo
             values = WordValues((word.value,))
         if not values.certain:
             uncertain.add(position)
-            splitting |= {position} if word.splits else set()
+            splitting |= {position} if _may_split(word, reader) else set()
         count *= len(values.texts)
         columns.append(values.texts)
     combinations = list(product(*columns))
@@ -213,6 +213,12 @@ def _build_sub_commands(record: CommandRecord, reader: LineReader) -> list[SubCo
         captured=record.captured,
     )
     return [msgspec.structs.replace(shared, words=words) for words in combinations]
+
+
+def _may_split(word: Word, reader: LineReader) -> bool:
+    opaque = [part for part in word.parts or () if not part.literal]
+    numbers = all(reader.variables.holds_number(part.variable) for part in opaque)
+    return word.splits and not (opaque and numbers)
 
 
 def _values_of(word: Word, reader: LineReader) -> WordValues:

@@ -22,7 +22,37 @@ HYPOTHESIS_PROFILE PYTEST_ADDOPTS_OFF TESTING GOMAXPROCS OMP_NUM_THREADS MKL_NUM
 CUDA_VISIBLE_DEVICES TOKENIZERS_PARALLELISM DEBIAN_FRONTEND NEXT_TELEMETRY_DISABLED
 """)
 _PATHS = frozenset({"PYTHONPATH"})
-_PLAIN_PATHS = re.compile(r"(?:(?!\.\.)[A-Za-z0-9_.][A-Za-z0-9_./-]*:?)*\Z")
+_PLAIN_PATH = re.compile(
+    r"(?!\.\.)[A-Za-z0-9_.][A-Za-z0-9_./-]*|(?:\$PWD|\$\{PWD\})(?:/[A-Za-z0-9_./-]*)?"
+    r"|\$PYTHONPATH|\$\{PYTHONPATH\}|"
+)
+# Of names that could decide what is run, the values that decide nothing.
+_NUMBER, _NAME = r"[0-9]{1,9}", r"[\w .,:+@<>-]*"  # also a date or an address
+_SCRATCH = r"/tmp(?:/[a-z0-9_-]+)*"  # noqa: S108 - a sandbox has its own
+_HEAP = r"(?:-X(?:mx|ms|ss)[0-9]+[kmgKMG]?(?: +|\Z))+"
+_PLAIN_VALUES = tuple(
+    (re.compile(names), re.compile(values))
+    for names, values in {
+        r"(?:GIT_|MAN)?PAGER": r"(?:cat)?",
+        r"(?:GIT_(?:SEQUENCE_)?)?EDITOR|VISUAL": r"true|:",
+        r"GIT_(?:AUTHOR|COMMITTER)_(?:NAME|EMAIL|DATE)": _NAME,
+        r"GIT_(?:TERMINAL_PROMPT|OPTIONAL_LOCKS)|NODE_NO_WARNINGS|DOCKER_BUILDKIT": "[01]",
+        r"NODE_OPTIONS": r"(?:--(?:max[-_]old[-_]space[-_]size=[0-9]+|experimental-vm-modules"
+        r"|(?:no|trace|throw)-(?:warnings|deprecation)|enable-source-maps)(?: +|\Z))+",
+        r"PYTHON(?:ASYNCIODEBUG|DEVMODE|NOUSERSITE|OPTIMIZE|SAFEPATH|TRACEMALLOC)": _NUMBER,
+        r"PIP_(?:DISABLE_PIP_VERSION_CHECK|NO_CACHE_DIR|NO_INPUT|QUIET)": r"[01]|true|false",
+        r"PIP_ROOT_USER_ACTION": "ignore",
+        r"UV_(?:FROZEN|LOCKED|NO_CACHE|NO_PROGRESS|NO_SYNC|OFFLINE)": r"[01]|true|false",
+        r"UV_LINK_MODE": r"copy|clone|hardlink|symlink",
+        r"(?:npm_config|NPM_CONFIG)_(?:yes|YES|loglevel|LOGLEVEL|fund|FUND|audit|AUDIT)": "[a-z]+",
+        r"GOFLAGS": r"(?:-(?:mod=(?:mod|vendor|readonly)|count=[0-9]+|race|trimpath|v)(?: +|\Z))+",
+        r"MAKEFLAGS": r"-?j ?[0-9]*|-?[ks]",
+        r"CARGO_BUILD_JOBS": _NUMBER,
+        r"JAVA_OPTS|JAVA_TOOL_OPTIONS": _HEAP,
+        r"CARGO_TARGET_DIR|TMPDIR|XDG_CACHE_HOME|UV_CACHE_DIR|YARN_CACHE_FOLDER|PIP_CACHE_DIR"
+        r"|(?:npm_config|NPM_CONFIG)_(?:cache|CACHE)": _SCRATCH,
+    }.items()
+)
 _LOCALES = frozenset({"", "C", "POSIX", "C.UTF-8", "C.utf8", "en_US.UTF-8", "en_US.utf8"})
 # They decide what is run, loaded or obeyed by programs that are meant for something else.
 _DECIDING = re.compile(
@@ -46,8 +76,13 @@ def judge_assignment(name: str, value: str) -> Objection | None:
         if value in _LOCALES:
             return None
         return Objection("refused", f"{name} changes which characters a shell reads")
-    if name in _PATHS and _PLAIN_PATHS.match(value):
+    if name in _PATHS and all(map(_PLAIN_PATH.fullmatch, value.split(":"))):
         return None
-    if _DECIDING.match(name):
+    if _DECIDING.match(name) and not _is_plain(name, value):
         return Objection("refused", f"{name} can decide what is run")
     return Objection("code", f"{name} is set, and what it does is up to the program")
+
+
+def _is_plain(name: str, value: str) -> bool:
+    known = (values for names, values in _PLAIN_VALUES if names.fullmatch(name))
+    return any(values.fullmatch(value) for values in known)

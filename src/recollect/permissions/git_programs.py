@@ -5,6 +5,8 @@ the lists are written.
 
 from __future__ import annotations
 
+import re
+
 from recollect.permissions.program_record import ProgramRecord, record
 
 _DIFF = (
@@ -166,8 +168,8 @@ COMMANDS: dict[str, ProgramRecord] = {
                         " --path-format= --default= --local-env-vars --show-object-format=?"),
     "revert": record(_PICK),
     "rm": record("-rfnq --cached --force --dry-run --quiet --ignore-unmatch --sparse"),
-    "shortlog": record("-nsec --numbered --summary --email --committer --group= "
-                       + _LOG.replace("!-O=", ""), numbers=True),
+    "shortlog": record(_LOG.replace("!-O=", "")
+                       + " -nsec --numbered --summary --email --committer --group=", numbers=True),
     "show-ref": record("-hqds --head --heads --branches --tags --hash=? --abbrev=? --verify"
                        " --dereference --quiet --exists"),
     "sparse-checkout": record(first="list"),
@@ -193,6 +195,16 @@ COMMANDS: dict[str, ProgramRecord] = {
     "worktree": record("-v --porcelain --verbose -z ~-b= ~-B= ~--detach ~--force ~-f ~--checkout",
                        first="list"),
 }  # fmt: skip
+
+# What `git -c` may set: it changes what is printed, or who has written a commit.
+HARMLESS_SETTING = re.compile(
+    r"(?:user\.(?:name|email)=[\w .,+@-]*|(?:color\.(?:ui|[a-z]+)|advice\.[a-z]+|core\.quotepath"
+    r"|commit\.gpgsign|tag\.gpgsign|pull\.(?:rebase|ff)|rebase\.auto[a-z]+|diff\.(?:renames|algorithm"
+    r"|context|mnemonicprefix|noprefix)|merge\.conflictstyle|init\.defaultbranch|gc\.auto"
+    r"|rerere\.enabled|log\.[a-z]+|grep\.[a-z]+|status\.[a-z]+)=[\w-]*"
+    r"|core\.pager=(?:cat)?|(?:core|sequence)\.editor=(?:true|:))\Z",
+    re.IGNORECASE,
+)
 
 GIT = record(
     "-Pph --no-pager --paginate --no-optional-locks --literal-pathspecs --glob-pathspecs"

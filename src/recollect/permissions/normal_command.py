@@ -49,7 +49,10 @@ class NormalCommand(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def start_normal_form(command: SubCommand, outer: tuple[CommandWords, ...]) -> NormalCommand:
-    judged = (judge_assignment(name, value) for name, value in command.assignments)
+    given = command.assignments
+    if command.words[0] == "read":  # how it splits its input, and nothing else
+        given = tuple((name, value) for name, value in given if name != "IFS")
+    judged = (judge_assignment(name, value) for name, value in given)
     return NormalCommand(
         words=command.words,
         uncertain=command.uncertain,

@@ -23,6 +23,7 @@ from recollect.permissions.command_parser import (
     program_name,
 )
 from recollect.permissions.environment_variables import judge_assignment
+from recollect.permissions.git_programs import HARMLESS_SETTING
 from recollect.permissions.normal_command import (
     NormalCommand,
     add_objection,
@@ -308,12 +309,17 @@ def _object_to_global(
                 step = add_objection(step, "refused", "it runs git in another folder")
         elif option.value and is_outside(option.value, root):
             step = add_objection(step, "refused", f"{option.value[:80]!r} is outside the folder")
-        elif option.spec.concern:
+        elif option.spec.concern and not _is_harmless_setting(program, option):
             name = option.spec.name
             step = add_objection(
                 step, option.spec.concern, f"{program} {name} can decide what is run"
             )
     return step
+
+
+def _is_harmless_setting(program: str, option: ReadOption) -> bool:
+    given = program == "git" and option.spec.name == "-c"
+    return given and HARMLESS_SETTING.match(option.value or "") is not None
 
 
 # --- code as text -------------------------------------------------------------------------------

@@ -55,6 +55,7 @@ _HERE = re.compile(r"(?:\.|\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`|~\+)/*(?:\./*)*\Z")
 _EMPTY_START = re.compile(r"\$(?:\w+|\{\w+\})(?:/+[*?]*|[*?]+)\Z")
 _REMOVERS = word_set("chgrp chmod chown mv rm shred truncate")
 _EXCLUDING = word_set("grep egrep fgrep ggrep tar du fd fdfind")
+_EXCLUDE = "--exclude"
 _EXCLUSIONS = ("--exclude=", "--exclude-dir=")  # what they name is left out
 _INCLUDE = re.compile(r"--inc(?:l(?:u(?:de?)?)?)?\Z")  # of grep, which lets it be shortened
 _EXPRESSION = "--expression"  # of sed
@@ -145,8 +146,11 @@ def _object_to_config(
     command: NormalCommand, check_time: Callable[[], None]
 ) -> Iterator[Objection]:
     writes = writes_files(command)
+    excludes = command.program in _EXCLUDING
     for at, word in enumerate(command.words[1:], 1):
         check_time()
+        if excludes and (word.startswith(_EXCLUSIONS) or command.words[at - 1] == _EXCLUDE):
+            continue
         # git takes its paths for patterns, whatever the shell makes of them
         is_pattern = at in command.uncertain or command.program == "git"
         named = matches_config if is_pattern and writes else names_config
@@ -178,7 +182,7 @@ def _object_to_written(command: NormalCommand, root: str) -> Iterator[Objection]
     reading = OptionReading() if found is None else read_options(found, words[1:])
     scripts = _sed_scripts(reading) if program == "sed" else frozenset[int]()
     for option in reading.options:  # also one that is glued to its letter: `cp -t.. a`
-        if program == "sed" and option.spec.name == _EXPRESSION:
+        if (program, option.spec.name) in (("sed", _EXPRESSION), ("tar", _EXCLUDE)):
             continue
         if option.value and (is_outside(option.value, root) or names_config(option.value)):
             yield Objection("refused", f"{option.value[:80]!r} is outside, or decides what runs")
@@ -228,8 +232,8 @@ def _is_whole_folder(word: str, root: str, *, uncertain: bool) -> bool:
 
 
 def is_outside(path: str, root: str) -> bool:
-    if path.startswith(_TEMPORARY) and ".." not in path.split("/"):
-        return False
+    if f"{path}/".startswith(_TEMPORARY) and ".." not in path.split("/"):
+        return f"{root}/".startswith(f"{path}/")  # it holds the working folder
     if path in ("/dev/null", "/dev/stdout", "/dev/stderr"):
         return False
     return leads_elsewhere(path) or leaves_folder(path, root)

@@ -18,7 +18,7 @@ from recollect.permissions.parsed_line import word_set
 from recollect.permissions.program_record import Objection, OptionReading, looks_like_option
 from recollect.permissions.protected_paths import glob_finds_secret
 from recollect.permissions.sed_script import only_edits
-from recollect.permissions.shell_values import is_plain_value
+from recollect.permissions.shell_values import expand_braces, is_plain_value
 from recollect.permissions.wrapper_programs import SHELLS
 
 
@@ -269,17 +269,23 @@ def _check_printf(given: CheckedWords) -> Objection | None:
     return None
 
 
-_GLOB_OPTIONS = frozenset({"--glob", "--iglob", "--and", "--exclude"})
+_LONGEST_PATTERN = 200  # characters, whose braces are expanded
 
 
 def _check_globs(given: CheckedWords) -> Objection | None:
     """Patterns for file names may name secrets: `rg . -g '.e*'`, `fd -H '^\\.env$'`."""
     globs = [value for value in given.reading.values("--glob", "--iglob") if value[:1] != "!"]
     globs += [value.partition(":")[2] for value in given.reading.values("--type-add")]
-    if given.program.startswith("fd"):
+    globs = [name for one in globs for name in _expanded(one)]
+    hidden = given.reading.has("-H", "-u", "--hidden", "--unrestricted")
+    if given.program.startswith("fd") and hidden:
         globs += [word.strip("^$").replace("\\", "") for word in given.operands()[:1]]
     secret = next((one for one in globs if glob_finds_secret(one)), None)
     return _refuse(f"{secret[:80]!r} may hold secrets") if secret is not None else None
+
+
+def _expanded(pattern: str) -> list[str]:
+    return expand_braces(pattern) if len(pattern) <= _LONGEST_PATTERN else [pattern]
 
 
 _WEB_ADDRESS = re.compile(r"(?:https?://)?(?:[\w.-]+|\[[0-9a-f:]+\])(?::[0-9]+)?(?:[/?#]|\Z)")

@@ -9,7 +9,7 @@ import re
 
 # Numbers and absolute paths, whatever happened before.
 _PLAIN_VALUE = re.compile(r"\$(?:[?#$!]|HOME|PWD|OLDPWD|UID|RANDOM|SECONDS|LINENO)(?![A-Za-z0-9_])")
-_PLAIN_BRACED = re.compile(r"\$\{(?:HOME|PWD|UID|#[A-Za-z_]*)\}")
+_PLAIN_BRACED = re.compile(r"\$\{(?:HOME|PWD|UID|#[A-Za-z_]*|PIPESTATUS\[[0-9]\])\}")
 ANY_TEXT = "\0"  # unlike `*` it also stands for a dot at the beginning of a name
 _BRACES = re.compile(r"(?<!\$)\{([^{}]*,[^{}]*)\}")
 _INNERMOST = re.compile(r"\$\{([^{}]*)\}")

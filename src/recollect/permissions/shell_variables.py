@@ -113,6 +113,11 @@ class VariableUses:
             self._known[name] = known
         return self._known[name]
 
+    def holds_number(self, name: str) -> bool:
+        """Whether every value that a variable can have is a whole number: it is one word."""
+        values = self._values.get(name, [])
+        return bool(values) and all(value.is_number for value in values)
+
     def has_room(self, characters: int) -> bool:
         """Whether so many more characters may be put in the place of variables."""
         self._room -= characters

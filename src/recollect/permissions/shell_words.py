@@ -28,6 +28,7 @@ _DOUBLE_QUOTED_RUN = re.compile(r'[^"$`\\]+')
 _HERE_RUN = re.compile(r"[^$`\\]+")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PARAMETER = re.compile(r"(#?)([A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-])")
+_PIPE_STATUS = re.compile(r"PIPESTATUS\[[0-9]\]}")  # a number
 _PARAMETER_OPERATOR = re.compile(r":?[-=?+]|%%?|##?|//?|\^\^?|,,?")
 _SLICE = re.compile(r":(?: ?-)?[0-9]+(?::(?: ?-)?[0-9]+)?(?=})")
 _ARGUMENT_RUN = re.compile(r"[A-Za-z0-9_ !%+,\-./:=@^*?\[\]~#\u0080-\U0010ffff]+")
@@ -313,6 +314,9 @@ class WordReader:
     def _read_parameter(self, *, quoted: bool) -> str:
         """Read `${…}`; the name if it is the plain value of a variable."""
         start = self.at
+        if status := _PIPE_STATUS.match(self.text, start + 2, self.end):
+            self.at = status.end()
+            return ""
         parameter = _PARAMETER.match(self.text, start + 2, self.end)
         if parameter is None:
             raise UnsupportedSyntax("it has an expansion that is not a common one")

@@ -24,6 +24,7 @@ _EXPANSION_NODES = word_set(
     "simple_expansion expansion command_substitution arithmetic_expansion process_substitution"
     " ansi_c_string"
 )
+_PIPE_STATUS = re.compile(rb"PIPESTATUS\[[0-9]\]\Z")  # the only element of an array
 _REDIRECT_NODES = word_set("file_redirect herestring_redirect")
 _ALLOWED_NODES = (
     _COMMAND_NODES
@@ -79,7 +80,7 @@ def collect_spans(root: tree_sitter.Node, here_expansions: list[Span]) -> Source
     waiting = [root]
     while waiting:
         node = waiting.pop()
-        if node.is_missing or node.is_error or (node.is_named and node.type not in _ALLOWED_NODES):
+        if not _is_allowed(node):
             raise UnsupportedSyntax(f"it has a {node.type.replace('_', ' ')}")
         if node.type in _COMMAND_NODES and node.start_byte in not_commands:
             pass  # a line of a masked here-document, of which only expansions are left
@@ -97,6 +98,14 @@ def collect_spans(root: tree_sitter.Node, here_expansions: list[Span]) -> Source
             spans.expansions.append(_span(node))
         waiting.extend(reversed(node.children))
     return spans
+
+
+def _is_allowed(node: tree_sitter.Node) -> bool:
+    if node.is_missing or node.is_error:
+        return False
+    if node.type == "subscript":
+        return _PIPE_STATUS.match(node.text or b"") is not None
+    return not node.is_named or node.type in _ALLOWED_NODES
 
 
 def _span(node: tree_sitter.Node) -> Span:

@@ -117,6 +117,7 @@ TEXT_PROGRAMS: dict[str, ProgramRecord] = {
                " --theme= --paging= --decorations= --wrap= --tabs= -H= --highlight-line="
                " !--pager= !--config-file= !--generate-config-file"),
     ),
+    "bc": record("-lqsw --mathlib --quiet --standard --warn"),
     "curl": record(_CURL, check="curl"),
     "date": record("-uR -d,--date= -I,--iso-8601=? -r,--reference= --utc --universal --rfc-2822"
                    " --rfc-3339= --rfc-email --version --help --debug --resolution !-s= !--set="

@@ -20,6 +20,7 @@ from recollect.workspace.protected_names import canonical_name
 # Never shown to a command or a tool: below the home, or absolute.
 _HIDDEN_PATHS = """
 .ssh .aws .azure .gnupg .kube .docker .netrc .npmrc .pypirc .git-credentials .pgpass .my.cnf .boto
+.1password .colima .lima .rd
 .s3cfg .vault-token .password-store .terraform.d .huggingface .mozilla .thunderbird .age .claude
 .claude.json .codex .gemini .config/gh .config/hub .config/gcloud .config/op .config/rclone
 .config/sops .config/git/credentials .config/recollect .config/google-chrome .config/chromium
