@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from itertools import chain, islice, pairwise
 
+from recollect.permissions.find_expression import ANY_NAME, may_find
 from recollect.permissions.folder_contents import FolderRead
 from recollect.permissions.name_flow import listed_names
 from recollect.permissions.normal_command import NormalCommand
@@ -26,6 +27,7 @@ from recollect.permissions.protected_paths import (
     matches_secret,
     names_config,
     names_secret,
+    replace_brackets,
 )
 from recollect.permissions.shell_values import chosen_words, without_quotes
 
@@ -200,5 +202,6 @@ def _object_to_removal(normal: NormalLine, root: str) -> str:
 
 def _is_everything(read: FolderRead, root: str) -> bool:
     whole = read.folder.rstrip("/") in (".", "", root.rstrip("/"))
-    narrowed = read.filters or read.pattern or read.found_by
-    return whole and not narrowed
+    named = replace_brackets(read.pattern).strip("*?./")
+    narrowed = named or (read.found_by and not may_find(read.found_by, ".", ANY_NAME))
+    return whole and not read.filters and not narrowed

@@ -21,6 +21,7 @@ from recollect.permissions.folder_readers import (
     is_pattern,
     list_names,
     pattern_read,
+    prints_no_content,
 )
 from recollect.permissions.interpreter_code import codes_of
 from recollect.permissions.normal_command import READS_INPUT, NormalCommand
@@ -251,8 +252,7 @@ def _opens_nothing(command: NormalCommand) -> bool:
     found = find_record(words[0])
     if found is not None and found.nature == "builds" and found.check != "interpreter":
         return True
-    lists = any(word.startswith("--files0-from") for word in words)
-    return program in PRINT_NO_CONTENT and not lists
+    return prints_no_content(program, words)
 
 
 def _may_name_file(command: NormalCommand, at: int, word: str) -> bool:

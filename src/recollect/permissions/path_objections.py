@@ -30,6 +30,7 @@ from recollect.permissions.protected_paths import (
 )
 from recollect.permissions.script_checks import FindReading, read_find
 from recollect.permissions.shell_values import chosen_words
+from recollect.permissions.suffixed_names import find_protected_suffix
 
 _PRINTERS = frozenset({"echo", "printf", "true", "false", ":"})
 _READERS_WITH_OPTIONS = word_set(
@@ -38,16 +39,21 @@ _READERS_WITH_OPTIONS = word_set(
 )
 _GIT_WRITERS = word_set("apply checkout clean clone init mv reset restore rm")
 _PATHSPEC_MAGIC = re.compile(r":(?:\([^)]*\)|[/!^]+:?)")  # before a path that git is given
-_ALSO_WRITE = word_set("dd install split sponge tar tee truncate unzip wget zip")
+_ALSO_WRITE = word_set(
+    "csplit dd install mktemp split sponge sqlite3 tar tee truncate unzip wget zip"
+)
 # `cp -r x/. .` and `cp -rT x .` copy what is in a folder, with its hidden files
 _COPIES_HIDDEN = re.compile(r"(?:.*/)?\.\.?/*\Z|-[A-Za-z]*T|--no-t")
 # where a program is to write, or to work
 _PLACE = re.compile(
-    r"-[Co]|-?-(?:out-?(?:dir|file|put)?|[\w-]*(?:output|dest|destination|basetemp|coverprofile)"
+    r"-[Co]|-?-(?:out-?(?:dir|file|put)?|[\w-]*(?:output|dest|destination|basetemp|coverprofile"
+    r"|file-pattern|log-?file|keylog|snapshot-blob|warnings)"
     r"|(?:[\w-]+-)?dir(?:ectory)?|cache|cwd|log|junit-?xml|prefix|report|root|target)\Z",
     re.IGNORECASE,
 )
-_WRITING_MODULES = word_set("compileall ensurepip gzip tarfile venv virtualenv zipfile")
+_WRITING_MODULES = word_set(
+    "compileall ensurepip gzip sqlite3 tarfile venv virtualenv zipapp zipfile"
+)
 # the working folder by another name, and everything in it
 _WHOLE_FOLDER = re.compile(r"(?:\.|\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`|~\+)?/*(?:\./*)*[*?]*/*\Z")
 _HERE = re.compile(r"(?:\.|\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`|~\+)/*(?:\./*)*\Z")
@@ -131,6 +137,8 @@ def _object_to_code(command: NormalCommand) -> Iterator[Objection]:
     if runs_file and operands and operands[0].startswith(("<(", "/dev/fd/")):
         yield Objection("refused", f"{command.program} takes its code from another command")
     codes = codes_of(command)
+    if found is not None and found.nature == "code":  # `split --filter='cat > x'`
+        codes = (*codes, *(word for word in command.words[1:] if " " in word))
     if any(map(code_names_secret, codes)):
         yield Objection("refused", "its code names what may hold secrets")
     if any(map(code_names_config, codes)):
@@ -145,6 +153,8 @@ def _object_to_config(
     command: NormalCommand, check_time: Callable[[], None]
 ) -> Iterator[Objection]:
     writes = writes_files(command)
+    if made := find_protected_suffix(command):
+        yield Objection("refused", f"it may make {made[:80]!r}, which decides what runs later")
     for at, word in enumerate(command.words[1:], 1):
         check_time()
         # git takes its paths for patterns, whatever the shell makes of them
@@ -176,7 +186,7 @@ def _object_to_written(command: NormalCommand, root: str) -> Iterator[Objection]
     words, program = command.words, command.program
     found = find_record(words[0])
     reading = OptionReading() if found is None else read_options(found, words[1:])
-    scripts = _sed_scripts(reading) if program == "sed" else frozenset[int]()
+    scripts = _find_scripts(program, reading)
     for option in reading.options:  # also one that is glued to its letter: `cp -t.. a`
         if program == "sed" and option.spec.name == _EXPRESSION:
             continue
@@ -195,8 +205,12 @@ def _object_to_written(command: NormalCommand, root: str) -> Iterator[Objection]
             yield Objection("refused", f"{word[:80]!r} is outside the working folder")
 
 
-def _sed_scripts(reading: OptionReading) -> frozenset[int]:
-    """Where among the words the scripts of sed stand: `/^#/d` is no path."""
+def _find_scripts(program: str, reading: OptionReading) -> frozenset[int]:
+    """Where among the words scripts and expressions stand: `/^#/d` is no path."""
+    if program == "csplit":
+        return frozenset(at + 1 for at in reading.operands)  # it writes what its options name
+    if program != "sed":
+        return frozenset()
     if reading.values(_EXPRESSION):
         given = [one.value_at for one in reading.options if one.spec.name == _EXPRESSION]
         return frozenset(at + 1 for at in given if at >= 0)
