@@ -40,17 +40,19 @@ _READERS_WITH_OPTIONS = word_set(
 _GIT_WRITERS = word_set("apply checkout clean clone init mv reset restore rm")
 _PATHSPEC_MAGIC = re.compile(r":(?:\([^)]*\)|[/!^]+:?)")  # before a path that git is given
 _ALSO_WRITE = word_set(
-    "csplit dd install mktemp split sponge sqlite3 tar tee truncate unzip wget zip"
+    "ar as cpp csplit dd install m4 mktemp objcopy split sponge sqlite3 tar tee truncate unzip wget"
+    " zip"
 )
 # `cp -r x/. .` and `cp -rT x .` copy what is in a folder, with its hidden files
 _COPIES_HIDDEN = re.compile(r"(?:.*/)?\.\.?/*\Z|-[A-Za-z]*T|--no-t")
 # where a program is to write, or to work
 _PLACE = re.compile(
-    r"-[Co]|-?-(?:out-?(?:dir|file|put)?|[\w-]*(?:output|dest|destination|basetemp|coverprofile"
-    r"|file-pattern|log-?file|keylog|snapshot-blob|warnings)"
+    r"-[Co]|-MF|-?-(?:out-?(?:dir|file|put)?|[\w-]*(?:output|dest|destination|basetemp|coverprofile"
+    r"|file-pattern|log-?file|aux-info|dump(?:base|dir)|keylog|snapshot-blob|warnings)"
     r"|(?:[\w-]+-)?dir(?:ectory)?|cache|cwd|log|junit-?xml|prefix|report|root|target)\Z",
     re.IGNORECASE,
 )
+_PASSED_ON = re.compile(r"-W[apl],.*?-(?:M?MD|MF|Map|a[a-z]*)[,=](.+)", re.DOTALL)  # of gcc
 _WRITING_MODULES = word_set(
     "compileall ensurepip gzip sqlite3 tarfile venv virtualenv zipapp zipfile"
 )
@@ -117,7 +119,7 @@ def object_to_paths(
     if prints:
         return
     if not _only_reads(command):
-        yield from _object_to_config(command, check_time)
+        yield from _object_to_config(command, root, check_time)
     makes_folder = words[:1] == ("git",) and words[1:2] in (("clone",), ("init",), ("worktree",))
     if words[:2] in (("git", "diff"), ("git", "grep")):
         # git compares and searches whatever is there if a path leaves its folder
@@ -150,9 +152,11 @@ def _plain_words(command: NormalCommand) -> list[str]:
 
 
 def _object_to_config(
-    command: NormalCommand, check_time: Callable[[], None]
+    command: NormalCommand, root: str, check_time: Callable[[], None]
 ) -> Iterator[Objection]:
     writes = writes_files(command)
+    if _removes_all_by_git(command, root):
+        yield Objection("refused", "it changes or removes the whole working folder")
     if made := find_protected_suffix(command):
         yield Objection("refused", f"it may make {made[:80]!r}, which decides what runs later")
     for at, word in enumerate(command.words[1:], 1):
@@ -165,13 +169,26 @@ def _object_to_config(
             yield Objection("refused", f"{word[:80]!r} decides what runs later")
 
 
+def _removes_all_by_git(command: NormalCommand, root: str) -> bool:
+    """`git rm -rf .`, `git rm -r ':(glob)*'`"""
+    words = command.words
+    if words[:2] != ("git", "rm") or not {"--cached", "-n", "--dry-run"}.isdisjoint(words):
+        return False
+    paths = (_PATHSPEC_MAGIC.sub("", word) or "." for word in words[2:] if word[:1] != "-")
+    return any(_is_whole_folder(path, root, uncertain=True) for path in paths)
+
+
 def _object_to_places(command: NormalCommand, root: str) -> Iterator[Objection]:
     """`npm pack --pack-destination ..`, `make -C..`, `python -m venv ../x`."""
     words = (*command.words, "")
     module = command.program == "python" and not _WRITING_MODULES.isdisjoint(words[1:4])
     for at, word in enumerate(words[1:-1], 1):
         name, equals, value = word.partition("=")
-        if word.startswith(("-C", "-o")) and not word.startswith("--") and len(word) > len("-C"):
+        if passed := _PASSED_ON.match(word):
+            name, value = "-o", passed[1]
+        elif word.startswith("-MF") and len(word) > len("-MF"):
+            name, value = word[:3], word[3:]
+        elif word.startswith(("-C", "-o")) and not word.startswith("--") and len(word) > len("-C"):
             name, value = word[:2], word[2:].removeprefix("=")
         elif not equals:
             value = words[at + 1]
