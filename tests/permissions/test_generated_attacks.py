@@ -122,6 +122,12 @@ def test_no_repeated_piece_of_syntax_keeps_the_judge_busy(piece: str) -> None:
         assert fast, f"{shape} {piece}"
 
 
+@pytest.mark.parametrize("line", ["export " + "@a" * 3_900, "test " + "[a" * 3_900])
+def test_a_declaration_or_a_test_takes_no_longer_than_its_length(line: str) -> None:
+    rules = parse_rules(mode="free")
+    assert min(_thread_seconds(line, rules) for _ in range(3)) < _SECONDS
+
+
 def _thread_seconds(line: str, rules: CommandRules) -> float:
     begun = time.thread_time()
     judge_line(line, rules, root=WORK, sandboxed=True, find_secrets=no_secrets)

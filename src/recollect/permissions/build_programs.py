@@ -18,6 +18,7 @@ _NPM_OPTIONS = (
     " ~-D ~--save-dev ~-P ~--save-prod ~-O ~--save ~-S ~--save-exact ~--save-optional"
     " ~-g ~--global ~--prefix= ~-C= ~--dir= ~--cwd= ~--cache= !--script-shell= !--shell="
     " !--node-options= !--userconfig= !--globalconfig= !--editor= !--viewer= !--browser= !--git="
+    " !--sign-git-tag !--sign-git-commit"
 )
 _NPM_HARMLESS = (
     "run test start stop restart ls outdated view why audit ci build lint version ping root bin"
@@ -161,7 +162,8 @@ BUILD_PROGRAMS: dict[str, ProgramRecord] = {
                    " --check-untyped-defs"
                    " --python-version= --platform= --exclude= --follow-imports="
                    " --warn-unused-ignores"
-                   " --disallow-untyped-defs --install-types --non-interactive --hide-error-context"
+                   " --disallow-untyped-defs ~--install-types --non-interactive"
+                   " --hide-error-context"
                    " --no-pretty --disable-error-code= --enable-error-code= --show-column-numbers"
                    " --no-strict-optional --soft-error-limit= --output= --strict-equality --verbose"
                    " ~-c= ~--command= ~--config-file= ~--python-executable= ~--custom-typeshed-dir="
@@ -227,7 +229,7 @@ BUILD_PROGRAMS: dict[str, ProgramRecord] = {
 
 # They run what they are given, as everybody knows; with a sandbox mode `free` lets them.
 _HONEST = (
-    "ant ar bun bundle c++ cc clang clang++ composer conda cpp csplit deno dotnet erl g++ gcc"
+    "ant ar bun bundle c++ cc clang clang++ composer conda cpp deno dotnet erl g++ gcc"
     " gradle groovy hatch iex install jar java javac ld ldd lua luajit m4 mvn nodemon patch pdm"
     " pipenv pipx poetry R rake Rscript rye scala split sponge swift tclsh tee truncate ts-node tsx"
     " vagrant"
@@ -260,6 +262,11 @@ _REFUSED = (
     " vercel netlify wrangler firebase skopeo buildah nerdctl minikube kind eksctl ghci"
 )
 OTHER_PROGRAMS: dict[str, ProgramRecord] = {
+    "csplit": record(
+        "-ksqz -f,--prefix= -b,--suffix-format= -n,--digits= --suppress-matched"
+        " --keep-files --quiet --silent --elide-empty-files",
+        concern="code",
+    ),
     **dict.fromkeys(_HONEST.split(), record(nature="code")),
     **dict.fromkeys(_REFUSED.split(), record(nature="refused")),
 }

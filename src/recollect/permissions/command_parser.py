@@ -67,7 +67,10 @@ _HOME_PROGRAM = re.compile(r"(?:~|\$HOME|\$\{HOME\})(?:/[A-Za-z0-9_.+@:-]+)+\Z")
 _REDEFINING = word_set("alias compgen complete compopt enable hash unalias")
 _HARMLESS_SET = re.compile(r"[-+][eux]+\Z|[-+][eux]*o\Z|pipefail\Z|--\Z")
 _HARMLESS_SHOPT = word_set("-s -u -q nullglob globstar dotglob failglob nocaseglob")
-_SUBSCRIPT = re.compile(r"[A-Za-z0-9_]\[[^\]]*[$`]")
+_SUBSCRIPT = re.compile(r"[A-Za-z0-9_]\[")
+_EXPANSION = re.compile(r"[$`]")
+_DECLARATIONS = word_set("export declare local readonly typeset")
+_MAX_SIGNS = 40  # of `@` in a declaration: tree-sitter reads each in several ways
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z|\]\Z|[-=!]")
 _SHELL_SYNTAX = word_set("[ time export declare local readonly typeset unset")
 _OPERATOR = re.compile(r"[|&;<>()]+")
@@ -255,7 +258,7 @@ def _check_name(
     if can_assign(words):
         if changes_reading(words, ascii_only=reader.text.isascii()):
             raise UnsupportedSyntax(f"{name!r} changes how the rest is read")
-        if any(map(_SUBSCRIPT.search, words)):
+        if any(map(_has_subscript, words)):
             raise UnsupportedSyntax(f"{name!r} may evaluate the subscript of an array")
     _check_builtin(words)
     if name == "time":  # a word of the grammar: what follows is a command of this shell
@@ -266,8 +269,16 @@ def _check_name(
         _check_name(words[skipped:], read[skipped:], reader, later)
 
 
+def _has_subscript(word: str) -> bool:
+    """Whether an expansion stands in `a[…]`; each part is searched once."""
+    starts = ((part, _SUBSCRIPT.search(part)) for part in word.split("]"))
+    return any(found and _EXPANSION.search(part, found.end()) for part, found in starts)
+
+
 def _check_builtin(words: CommandWords) -> None:
     name, options = words[0], words[1:]
+    if name in _DECLARATIONS and any(word.count("@") > _MAX_SIGNS for word in options):
+        raise UnsupportedSyntax(f"{name!r} gets what is not a name")
     if name == "set" and not all(map(_HARMLESS_SET.match, options)):
         raise UnsupportedSyntax("'set' changes how the rest is read")
     if name == "shopt" and not _HARMLESS_SHOPT.issuperset(options):
@@ -275,5 +286,5 @@ def _check_builtin(words: CommandWords) -> None:
     if name in ("[", "test"):
         # `test -v 'a[$(command)]'` runs the command
         named = (after for before, after in pairwise(options) if before in ("-v", "-R"))
-        if any(map(_SUBSCRIPT.search, options)) or not all(map(_VARIABLE_NAME.match, named)):
+        if any(map(_has_subscript, options)) or not all(map(_VARIABLE_NAME.match, named)):
             raise UnsupportedSyntax("it tests a variable whose name is not plain")

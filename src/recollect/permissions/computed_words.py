@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from itertools import chain, islice, pairwise
 
+from recollect.permissions.find_expression import ANY_NAME, may_find
 from recollect.permissions.folder_contents import FolderRead
 from recollect.permissions.name_flow import listed_names
 from recollect.permissions.normal_command import NormalCommand
@@ -26,11 +27,14 @@ from recollect.permissions.protected_paths import (
     matches_secret,
     names_config,
     names_secret,
+    replace_brackets,
 )
 from recollect.permissions.shell_values import chosen_words, without_quotes
 
 _SECRET_PARTS = (".env", ".ssh", ".aws", ".npmrc", ".netrc", "id_rsa")
 _REMOVERS = word_set("rm rmdir shred truncate unlink")
+_LAST_WORD = re.compile(r"\$_(?!\w)|\$\{_\W")  # of the command before
+_REPOSITORY = re.compile(r"--(?:absolute-)?git-")
 _BARE = re.compile(r"(?:\./)*(?:\$\w+|\$\{\w+\}|\$@|\$\(.*\)|`.*`)/*\Z", re.DOTALL)
 _REWRITTEN = re.compile(r"\$\{(\w+)(%%|##|//|\^\^|,,|[%#/^,:])([^{}$`]*)\}")
 _DELIMITER = re.compile(r"-(?:-d[a-z]*=|-d[a-z]*\Z|[0rtx]*d)(.?)", re.DOTALL)
@@ -65,6 +69,9 @@ def _decided_words(command: NormalCommand) -> list[str]:
 def _object_to_passed(
     line: ParsedLine, normal: NormalLine, decided: list[str], root: str, *, writes: bool
 ) -> str:
+    if writes and any(map(_names_repository, normal.commands)):
+        return "git names its own folder, and the line writes"
+    decided = [*decided, *(value for _, value in line.assignments)]  # `b=$a`
     for name, value in (*line.assignments, *_appended(line)):
         if any(part in without_quotes(value).lower() for part in _SECRET_PARTS):
             return f"the value of {name} may become the name of a secret"
@@ -83,6 +90,22 @@ def _object_to_passed(
             if secret or (writes and protected):
                 return f"{word[:80]!r} is passed on to another command"
     return ""
+
+
+def _names_repository(command: NormalCommand) -> bool:
+    asked = command.captured and command.words[:2] == ("git", "rev-parse")
+    return asked and any(map(_REPOSITORY.match, command.words[2:]))
+
+
+def _render(words: tuple[str, ...]) -> str:
+    """What `printf %s.%s AGENTS md` prints, as far as its format is plain."""
+    if words[0] != "printf" or len(words) < 2:
+        return ""
+    at = 1 if not words[1].startswith("-v") else 3 if words[1] == "-v" else 2
+    text, *values = (*words[at:], "")
+    for value in values[:_MOST_VALUES]:
+        text = text.replace("%s", value, 1)
+    return text[:_LONGEST]
 
 
 def _may_be_config(word: str) -> bool:
@@ -117,11 +140,17 @@ def _appended(line: ParsedLine) -> Iterator[tuple[str, str]]:
 def _passed_texts(normal: NormalLine) -> Iterator[tuple[str, bool]]:
     """What commands print by their own words or take names from, and whether it is a pattern for
     the shell or expanded by it; only xargs and `read` split a text with spaces in it."""
+    all_words = (word for one in normal.commands for word in one.words)
+    targets = (one.target for one in normal.redirections)
+    if any(map(_LAST_WORD.search, chain(all_words, targets, normal.other_words))):
+        yield from ((one.words[-1], True) for one in normal.commands)
     takes = any(one.takes_names for one in normal.commands)
     splits = any(form[0] == "xargs" for one in normal.commands for form in one.forms)
     for command in normal.commands:
         if command.words[0] in ("echo", "printf"):
-            printed = (word for word in command.words[1:] if splits or " " not in word.strip())
+            apart = splits or command.captured
+            words = (*command.words[1:], _render(command.words))
+            printed = (word for word in words if apart or " " not in word.strip())
             yield from ((word, command.captured) for word in printed)
         if command.stdin_text and (command.takes_names or (takes and command.captured)):
             yield command.stdin_text, True
@@ -200,5 +229,6 @@ def _object_to_removal(normal: NormalLine, root: str) -> str:
 
 def _is_everything(read: FolderRead, root: str) -> bool:
     whole = read.folder.rstrip("/") in (".", "", root.rstrip("/"))
-    narrowed = read.filters or read.pattern or read.found_by
-    return whole and not narrowed
+    named = replace_brackets(read.pattern).strip("*?./")
+    narrowed = named or (read.found_by and not may_find(read.found_by, ".", ANY_NAME))
+    return whole and not read.filters and not narrowed

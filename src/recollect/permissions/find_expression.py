@@ -21,6 +21,7 @@ _VALUED = word_set(
 _NAMES = word_set("-name -iname")
 _PATHS = word_set("-path -ipath -wholename -iwholename")
 _MOST_OPENED = 20
+ANY_NAME = "\1"  # stands for a file that no pattern means
 
 
 class _Truth(NamedTuple):

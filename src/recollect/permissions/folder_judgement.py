@@ -19,7 +19,7 @@ from recollect.permissions.folder_contents import (
     FolderSecrets,
     SecretFile,
 )
-from recollect.permissions.folder_readers import list_names, prints_patch, read_folders
+from recollect.permissions.folder_readers import list_names, prints_content, read_folders
 from recollect.permissions.name_flow import reads_of_names
 from recollect.permissions.normal_command import NormalCommand
 from recollect.permissions.normal_form import NormalLine
@@ -87,7 +87,7 @@ def _all_reads(line: NormalLine, check_time: Callable[[], None]) -> Iterator[Fol
     written = [one.target for one in line.redirections if one.operator != "<"]
     written += [word for one in line.commands if writes_files(one) for word in one.words]
     shows = any(word.endswith("ignore") for word in written)
-    if changes_index and any(map(prints_patch, line.commands)):
+    if changes_index and any(map(prints_content, line.commands)):
         yield FolderRead()  # what it has just been given
     for read in chain(_direct_reads(line, check_time), reads_of_names(line, check_time)):
         tracked_only = read.tracked_only and not changes_index

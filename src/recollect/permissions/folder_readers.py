@@ -34,16 +34,18 @@ _SILENT = (
 )  # fmt: skip
 _SEARCHERS = word_set("ack ack-grep ugrep ug pt sift hgrep")  # they search the folder by themselves
 _ARCHIVERS = word_set("7z 7za 7zr rar pax jar bsdtar")
-_COMPRESSORS = word_set("gzip bzip2 xz zstd")
+_COMPRESSORS = word_set("gzip gunzip gzcat zcat bzip2 xz zstd unzstd zstdcat")
 _PACKING_MODULES = word_set("zipfile tarfile zipapp")
 _LISTING = word_set("ls dir vdir exa eza lsd")
 _ALL_NAMES = re.compile(r"-[A-Za-z0-9]*[aAf]|--a")  # of ls
 _RECURSIVE = re.compile(r"-[A-Za-z0-9]*[rR]|--re|--tree")
 _SHORT = re.compile(r"-[A-Za-z]")
 _GLOB = re.compile(r"[*?\[{]")
-_NAMES_ONLY = word_set("--name-only --name-status --stat --numstat --raw")
-_NO_PATCH = _NAMES_ONLY | {"--shortstat", "--summary", "--quiet", "--no-patch", "-s", "-q"}
-_PATCH = re.compile(r"-[a-z]*[pu]|--patch|-U|--cc|-c\Z")
+_NAMES_ONLY = ("--name-only", "--name-status", "--stat", "--numstat", "--raw")
+_NO_PATCH = (*_NAMES_ONLY, "--shortstat", "--summary", "--quiet", "--no-patch", "-s", "-q")
+_PATCH = ("-p", "-u", "--patch", "--unified", "--patch-with-stat", "--binary", "--cc", "-c")
+_SHOW_PATCH = word_set("diff show format-patch range-diff")  # the others only if they are told to
+_NO_OBJECT = ("-t", "-s", "-e", "--batch-check")  # of git cat-file
 _UNTRACKED = re.compile(r"-[a-z]*[ua]|--i|--al")  # of git stash
 
 
@@ -63,7 +65,8 @@ def read_folders(command: NormalCommand) -> Iterator[FolderRead]:
     words, program = command.words, command.program
     if program in _GREPS or program == "rg":
         reading = read_options(_record_of(program), words[1:], command.doubtful())
-        if not reading.has(*(_SILENT if program == "rg" else _SILENT[:-1])):
+        silent = reading.has(*(_SILENT if program == "rg" else _SILENT[:-1]))
+        if not silent or (program == "rg" and reading.has("--json")):  # the last of them counts
             yield from _search(command, reading)
     elif program in _SEARCHERS or (program == "ag" and "--hidden" in words):
         yield from _each_folder(command, _plain_operands(words[1:]))
@@ -218,21 +221,31 @@ def _ripgrep_filters(reading: OptionReading) -> Iterator[NameFilter]:
 # --- git ----------------------------------------------------------------------------------------
 
 
+def _read_git(command: NormalCommand) -> OptionReading:
+    git = find_record("git")
+    known = None if git is None else git.commands.get(command.words[1])
+    doubtful = frozenset(at - 1 for at in command.doubtful() if at)
+    return read_options(known or record(), command.words[2:], doubtful)
+
+
 def _search_tracked(command: NormalCommand) -> Iterator[FolderRead]:
-    words = command.words[2:]
-    if any(word in _SILENT or word == "--name-only" for word in words):
+    reading = _read_git(command)
+    if reading.has(*_SILENT, "--name-only"):
         return
-    outside = any(word.startswith(("--unt", "--no-i", "--no-e")) for word in words)
+    outside = reading.unlisted or reading.has("--untracked", "--no-exclude-standard")
     yield from _paths_of_git(command, tracked_only=not outside)
 
 
-def prints_patch(command: NormalCommand) -> bool:
+def prints_content(command: NormalCommand) -> bool:
     """Whether git prints the content of what it has."""
-    if command.program != "git" or not _NO_PATCH.isdisjoint(command.words):
+    if command.program != "git" or len(command.words) < 2:
         return False
-    name, options = command.words[1:2], command.words[2:]
-    always = name in (("diff",), ("show",), ("format-patch",), ("diff-index",), ("diff-files",))
-    return always or (name in (("log",), ("stash",)) and any(map(_PATCH.match, options)))
+    name, reading = command.words[1], _read_git(command)
+    if name == "cat-file":
+        return reading.has("--batch") or not reading.has(*_NO_OBJECT)
+    if name in ("status", "commit"):
+        return reading.has("-v", "--verbose")
+    return reading.has(*_PATCH) or (name in _SHOW_PATCH and not reading.has(*_NO_PATCH))
 
 
 def _paths_of_git(command: NormalCommand, *, tracked_only: bool) -> Iterator[FolderRead]:
@@ -260,7 +273,7 @@ def _list_tracked(command: NormalCommand) -> tuple[FolderRead, ...] | None:
         return tuple(_paths_of_git(command, tracked_only=not others))
     if name in (("status",), ("clean",), ("check-ignore",), ("stash",)):
         return (FolderRead(),)
-    if name == ("ls-tree",) or not _NAMES_ONLY.isdisjoint(words):
+    if name == ("ls-tree",) or not frozenset(_NAMES_ONLY).isdisjoint(words):
         return (FolderRead(tracked_only=True),)
     if name == ("grep",):
         return tuple(_search_tracked(command)) or (FolderRead(tracked_only=True),)
@@ -284,8 +297,8 @@ def _found(command: NormalCommand) -> Iterator[FolderRead]:
 
 def _run_on_found(command: NormalCommand) -> Iterator[FolderRead]:
     found = read_find(command.words[1:])
-    programs = {words[0].rpartition("/")[2] for words in found.commands if words}
-    if not programs <= PRINT_NO_CONTENT:
+    run = [(words[0].rpartition("/")[2], words) for words in found.commands if words]
+    if not all(prints_no_content(program, words) for program, words in run):
         yield from _found(command)
 
 
@@ -319,3 +332,9 @@ PRINT_NO_CONTENT = word_set(
     " set sha1sum sha224sum sha256sum sha384sum sha512sum shift sleep stat sum test touch tree"
     " true truncate type typeset uname unset unlink wait wc which"
 )
+
+
+def prints_no_content(program: str, words: Iterable[str]) -> bool:
+    """`wc --files0-from=x` prints what is in x and names no file; it can be shortened."""
+    lists = program in ("du", "wc") and any(word.startswith("--f") for word in words)
+    return program in PRINT_NO_CONTENT and not lists

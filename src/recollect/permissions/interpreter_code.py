@@ -13,7 +13,7 @@ _INTERPRETERS = word_set(
     "bun bunx deno elixir erl gawk ghc ghci gjs groovy guile iex ipython ipython3 janet jruby js"
     " jshell julia kotlin lua lua5.1 lua5.2 lua5.3 lua5.4 luajit mawk nawk nim nodejs ocaml octave"
     " osascript php php-cli pwsh pypy3 qjs R racket raku Rscript ruby runghc sbcl scala stack swift"
-    " swipl tclsh texlua ts-node tsx xonsh zx"
+    " swipl tclsh texlua ts-node tsx xonsh zx m4"
 )
 _BEFORE_CODE = word_set(
     "-c -e -E -p -pe -ne -r -x --eval --expr --execute --exec --print -Command -command eval exec"

@@ -21,6 +21,7 @@ from recollect.permissions.folder_readers import (
     is_pattern,
     list_names,
     pattern_read,
+    prints_no_content,
 )
 from recollect.permissions.interpreter_code import codes_of
 from recollect.permissions.normal_command import READS_INPUT, NormalCommand
@@ -61,12 +62,19 @@ _OPENS_IN_CODE = re.compile(
     r"open|read|slurp|File\b|cat\b|copy|tar|zip|fileinput|linecache|<\s*\$?\w*\s*>|-[np]\b|archive"
 )
 _RUNS_IN_CODE = re.compile(
-    r"system|popen|subprocess|\bexec|spawn|child_process|\bqx|`", re.IGNORECASE
+    r"sys(?:tem|cmd)|popen|subprocess|\bexec|spawn|child_process|\bqx|`", re.IGNORECASE
 )
 _READER_IN_CODE = re.compile(
     r"\b(?:awk|base64|cat|cp|diff|find|grep|head|ls|nl|od|rg|sed|strings|tac|tail|tar|xargs|xxd|zip)\b"
 )
-_FROM_FILE = re.compile(r"(?:\$\(|`)\s*<")  # `$(<list)`
+# `$(<list)`; `$_` is the last word of the command before
+_FROM_ELSEWHERE = re.compile(r"(?:\$\(|`)\s*<|\$_(?!\w)|\$\{_\W")
+_SELECTING = re.compile(r"-[a-zA-Z]*o|--only|--rep|-r")  # of grep and rg: a part of a line
+_COUNTS_BYTES = re.compile(r"-[a-z]*c|--by")  # of head and tail
+_FORMAT = re.compile(r"(?:--(?:format|pretty|printf)|-c)(?:=|\Z)|-c[^a-z]")
+_PLAIN_FORMAT = re.compile(
+    r"(?:--\w+=|-c)?(?:t?format:)?(?:%\([a-zA-Z:]+\)|%(?![xC])[a-zA-Z]{1,2}|[ ,|:])*"
+)
 _LITERAL_GLOB = re.compile(r"""\bi?r?glob(?:Sync)?\(\s*[rf]?(['"])([^'"]*)\1""")
 _LITERAL_FOLDER = re.compile(
     r"""\b(?:listdir|scandir|walk|readdir\w*|copytree|cpSync)\(\s*(['"])([\w./-]+)\1"""
@@ -134,13 +142,15 @@ def _has_unknown_source(line: NormalLine) -> bool:
     """Whether a name can come from something that lists no folder."""
     captured = [command for command in line.commands if command.captured]
     kinds = {_kind_of(command) for command in captured}
+    kinds |= {"text" for command in captured if command.stdin_text}
     joined = "part" in kinds and (len(captured) > 1 or any(one.uncertain for one in captured))
     if "unknown" in kinds or {"text", "selects"} <= kinds or joined:
         return True
-    if any(map(_cuts_input, line.commands)):
+    if any(_cuts_input(one) or _formats_variable(one.words) for one in line.commands):
         return True
     words = (word for one in line.commands for word in one.words)
-    if any(map(_FROM_FILE.search, chain(words, line.other_words))):
+    targets = (one.target for one in line.redirections)
+    if any(map(_FROM_ELSEWHERE.search, chain(words, targets, line.other_words))):
         return True
     reads_file = any(one.operator == "<" and one.target != "/dev/null" for one in line.redirections)
     for command in line.commands:
@@ -156,19 +166,21 @@ def _has_unknown_source(line: NormalLine) -> bool:
 
 def _kind_of(command: NormalCommand) -> str:
     words, program = command.words, command.program
+    if program == "rg" and _takes_parts(program, words):
+        return "selects"
     if list_names(command) is not None:
         return "lists"
     if program in _TEXTS:
         return _kind_of_text(words)
-    if program == "basename" and len(words) > 2:
-        return "unknown"  # it can take off the end of a name
+    if _makes_names(program, words):
+        return "unknown"
     operands = [word for word in words[1:] if not word.startswith("-")]
     if program.endswith(("grep", "rg")) and any(map(_NAMES_ONLY.match, words[1:])):
         return "quiet"
+    if _takes_parts(program, words):
+        return "selects"
     if program in _PASSES_ON:
-        searched = 1 if program.endswith(("grep", "rg")) else 0
-        counted = program in ("head", "tail") and operands and operands[0].lstrip("+").isdecimal()
-        return "quiet" if len(operands) <= searched + bool(counted) else "unknown"
+        return "quiet" if _reads_input(program, operands) else "unknown"
     if program in _SELECTS:
         scripts = [word for word in operands if not word.isdecimal()]
         plain = program == "cut" or all(_SELECTION.fullmatch(word) for word in scripts)
@@ -178,6 +190,43 @@ def _kind_of(command: NormalCommand) -> str:
     found = find_record(words[0])
     builds = found is not None and found.nature == "builds" and found.check != "interpreter"
     return "quiet" if builds or (program in _QUIET and program != "date") else "unknown"
+
+
+def _makes_names(program: str, words: tuple[str, ...]) -> bool:
+    """`basename .envx x`, `git log --format=%x2eenv`"""
+    return (program == "basename" and len(words) > 2) or (
+        program in ("git", "stat") and _has_format(words)
+    )
+
+
+def _reads_input(program: str, operands: list[str]) -> bool:
+    searched = 1 if program.endswith(("grep", "rg")) else 0
+    counted = program in ("head", "tail") and operands and operands[0].lstrip("+").isdecimal()
+    return len(operands) <= searched + bool(counted)
+
+
+def _takes_parts(program: str, words: tuple[str, ...]) -> bool:
+    """`head -c 4`, `grep -o x`: what they print need not be a whole line."""
+    cuts = _COUNTS_BYTES if program in ("head", "tail") else _SELECTING
+    known = program in ("head", "tail", "rg") or program.endswith("grep")
+    return known and any(map(cuts.match, words[1:]))
+
+
+def _has_format(words: tuple[str, ...]) -> bool:
+    """`git log --format=%x2eenv`: a text of the line's own."""
+    given = [
+        following if word in ("-c", "--format", "--printf", "--pretty") else word
+        for word, following in pairwise((*words[1:], ""))
+        if _FORMAT.match(word) and (word != "-c" or words[0] == "stat")
+    ]
+    return not all(map(_PLAIN_FORMAT.fullmatch, given))
+
+
+def _formats_variable(words: tuple[str, ...]) -> bool:
+    """`printf -v x .%s env`"""
+    if words[0] != "printf" or not words[1:2] or not words[1].startswith("-v"):
+        return False
+    return _formats(("printf", *words[3 if words[1] == "-v" else 2 :]))
 
 
 def _kind_of_text(words: tuple[str, ...]) -> str:
@@ -251,8 +300,7 @@ def _opens_nothing(command: NormalCommand) -> bool:
     found = find_record(words[0])
     if found is not None and found.nature == "builds" and found.check != "interpreter":
         return True
-    lists = any(word.startswith("--files0-from") for word in words)
-    return program in PRINT_NO_CONTENT and not lists
+    return prints_no_content(program, words)
 
 
 def _may_name_file(command: NormalCommand, at: int, word: str) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 from recollect.permissions.normal_command import NormalCommand
 from recollect.permissions.parsed_line import word_set
-from recollect.permissions.path_objections import object_to_paths
+from recollect.permissions.path_objections import is_outside, object_to_paths
 from recollect.permissions.program_record import (
     Concern,
     Objection,
@@ -43,6 +43,7 @@ _LASTING = frozenset(
     )
 )  # fmt: skip
 _INPUT = ("-", "/dev/stdin")
+_NOT_PLACES = ("-c", "-k", "-m", "-e", "-E")  # their values are code, or expressions
 _STREAMS = ("/dev/", "/proc/")  # what stands there is not in the line
 # In programs that are on no list these usually carry code, a command or another configuration.
 _SUSPICIOUS_WORD = re.compile(
@@ -189,6 +190,17 @@ def _object_by_record(
         yield Objection(found.concern, f"{name} changes more than files of the folder")
 
 
+def _object_to_values(given: CheckedWords, found: ProgramRecord) -> Iterator[Objection]:
+    """`python -m unittest -s ../x`, `python -X pycache_prefix=../x`."""
+    if found.operand != "inside" and found.check != "interpreter":
+        return
+    for option in given.reading.options:
+        name, value = option.spec.name, (option.value or "").rpartition("=")[2]
+        if name not in _NOT_PLACES and value and is_outside(value, given.root):
+            writes: Concern = "refused" if name == "-X" else "code"
+            yield Objection(writes, f"{value[:80]!r} is outside the working folder")
+
+
 def _object_to_reading(given: CheckedWords, found: ProgramRecord) -> Iterator[Objection]:
     reading = given.reading
     concern: Concern = "code" if found.nature == "builds" else "refused"
@@ -206,6 +218,7 @@ def _object_to_reading(given: CheckedWords, found: ProgramRecord) -> Iterator[Ob
         if option.spec.concern:
             name = option.spec.name
             yield Objection(option.spec.concern, f"{given.program} {name} can run or write")
+    yield from _object_to_values(given, found)
     operands = given.operands()
     if found.first and (operands[0] if operands else "") not in found.first:
         shown = " ".join(operands)[:40]

@@ -30,6 +30,7 @@ from recollect.permissions.protected_paths import (
 )
 from recollect.permissions.script_checks import FindReading, read_find
 from recollect.permissions.shell_values import chosen_words
+from recollect.permissions.suffixed_names import find_protected_suffix
 
 _PRINTERS = frozenset({"echo", "printf", "true", "false", ":"})
 _READERS_WITH_OPTIONS = word_set(
@@ -38,16 +39,23 @@ _READERS_WITH_OPTIONS = word_set(
 )
 _GIT_WRITERS = word_set("apply checkout clean clone init mv reset restore rm")
 _PATHSPEC_MAGIC = re.compile(r":(?:\([^)]*\)|[/!^]+:?)")  # before a path that git is given
-_ALSO_WRITE = word_set("dd install split sponge tar tee truncate unzip wget zip")
+_ALSO_WRITE = word_set(
+    "ar as cpp csplit dd install m4 mktemp objcopy split sponge sqlite3 tar tee truncate unzip wget"
+    " zip"
+)
 # `cp -r x/. .` and `cp -rT x .` copy what is in a folder, with its hidden files
 _COPIES_HIDDEN = re.compile(r"(?:.*/)?\.\.?/*\Z|-[A-Za-z]*T|--no-t")
 # where a program is to write, or to work
 _PLACE = re.compile(
-    r"-[Co]|-?-(?:out-?(?:dir|file|put)?|[\w-]*(?:output|dest|destination|basetemp|coverprofile)"
+    r"-[Co]|-MF|-?-(?:out-?(?:dir|file|put)?|[\w-]*(?:output|dest|destination|basetemp|coverprofile"
+    r"|file-pattern|log-?file|aux-info|dump(?:base|dir)|keylog|snapshot-blob|warnings)"
     r"|(?:[\w-]+-)?dir(?:ectory)?|cache|cwd|log|junit-?xml|prefix|report|root|target)\Z",
     re.IGNORECASE,
 )
-_WRITING_MODULES = word_set("compileall ensurepip gzip tarfile venv virtualenv zipfile")
+_PASSED_ON = re.compile(r"-W[apl],.*?-(?:M?MD|MF|Map|a[a-z]*)[,=](.+)", re.DOTALL)  # of gcc
+_WRITING_MODULES = word_set(
+    "compileall ensurepip gzip sqlite3 tarfile venv virtualenv zipapp zipfile"
+)
 # the working folder by another name, and everything in it
 _WHOLE_FOLDER = re.compile(r"(?:\.|\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`|~\+)?/*(?:\./*)*[*?]*/*\Z")
 _HERE = re.compile(r"(?:\.|\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`|~\+)/*(?:\./*)*\Z")
@@ -112,7 +120,7 @@ def object_to_paths(
     if prints:
         return
     if not _only_reads(command):
-        yield from _object_to_config(command, check_time)
+        yield from _object_to_config(command, root, check_time)
     makes_folder = words[:1] == ("git",) and words[1:2] in (("clone",), ("init",), ("worktree",))
     if words[:2] in (("git", "diff"), ("git", "grep")):
         # git compares and searches whatever is there if a path leaves its folder
@@ -132,6 +140,8 @@ def _object_to_code(command: NormalCommand, check_time: Callable[[], None]) -> I
     if runs_file and operands and operands[0].startswith(("<(", "/dev/fd/")):
         yield Objection("refused", f"{command.program} takes its code from another command")
     codes = codes_of(command)
+    if found is not None and found.nature == "code":  # `split --filter='cat > x'`
+        codes = (*codes, *(word for word in command.words[1:] if " " in word))
     if any(map(code_names_secret, codes)):
         yield Objection("refused", "its code names what may hold secrets")
     if any(code_names_config(code, check_time) for code in codes):
@@ -142,14 +152,28 @@ def _plain_words(command: NormalCommand) -> list[str]:
     return [word for word in command.words[1:] if not word.startswith("-")]
 
 
+def _find_excluded(command: NormalCommand) -> frozenset[int]:
+    """Where the names stand that a search or an archive leaves out."""
+    found = find_record(command.words[0]) if command.program in _EXCLUDING else None
+    if found is None:
+        return frozenset()
+    given = read_options(found, command.words[1:]).options
+    left_out = [one for one in given if f"{one.spec.name}=" in _EXCLUSIONS]
+    return frozenset(1 + (one.at if one.value_at < 0 else one.value_at) for one in left_out)
+
+
 def _object_to_config(
-    command: NormalCommand, check_time: Callable[[], None]
+    command: NormalCommand, root: str, check_time: Callable[[], None]
 ) -> Iterator[Objection]:
     writes = writes_files(command)
-    excludes = command.program in _EXCLUDING
+    if _removes_all_by_git(command, root):
+        yield Objection("refused", "it changes or removes the whole working folder")
+    if made := find_protected_suffix(command):
+        yield Objection("refused", f"it may make {made[:80]!r}, which decides what runs later")
+    excluded = _find_excluded(command)
     for at, word in enumerate(command.words[1:], 1):
         check_time()
-        if excludes and (word.startswith(_EXCLUSIONS) or command.words[at - 1] == _EXCLUDE):
+        if at in excluded:
             continue
         # git takes its paths for patterns, whatever the shell makes of them
         is_pattern = at in command.uncertain or command.program == "git"
@@ -159,13 +183,26 @@ def _object_to_config(
             yield Objection("refused", f"{word[:80]!r} decides what runs later")
 
 
+def _removes_all_by_git(command: NormalCommand, root: str) -> bool:
+    """`git rm -rf .`, `git rm -r ':(glob)*'`"""
+    words = command.words
+    if words[:2] != ("git", "rm") or not {"--cached", "-n", "--dry-run"}.isdisjoint(words):
+        return False
+    paths = (_PATHSPEC_MAGIC.sub("", word) or "." for word in words[2:] if word[:1] != "-")
+    return any(_is_whole_folder(path, root, uncertain=True) for path in paths)
+
+
 def _object_to_places(command: NormalCommand, root: str) -> Iterator[Objection]:
     """`npm pack --pack-destination ..`, `make -C..`, `python -m venv ../x`."""
     words = (*command.words, "")
     module = command.program == "python" and not _WRITING_MODULES.isdisjoint(words[1:4])
     for at, word in enumerate(words[1:-1], 1):
         name, equals, value = word.partition("=")
-        if word.startswith(("-C", "-o")) and not word.startswith("--") and len(word) > len("-C"):
+        if passed := _PASSED_ON.match(word):
+            name, value = "-o", passed[1]
+        elif word.startswith("-MF") and len(word) > len("-MF"):
+            name, value = word[:3], word[3:]
+        elif word.startswith(("-C", "-o")) and not word.startswith("--") and len(word) > len("-C"):
             name, value = word[:2], word[2:].removeprefix("=")
         elif not equals:
             value = words[at + 1]
@@ -180,7 +217,7 @@ def _object_to_written(command: NormalCommand, root: str) -> Iterator[Objection]
     words, program = command.words, command.program
     found = find_record(words[0])
     reading = OptionReading() if found is None else read_options(found, words[1:])
-    scripts = _sed_scripts(reading) if program == "sed" else frozenset[int]()
+    scripts = _find_scripts(program, reading)
     for option in reading.options:  # also one that is glued to its letter: `cp -t.. a`
         if (program, option.spec.name) in (("sed", _EXPRESSION), ("tar", _EXCLUDE)):
             continue
@@ -199,8 +236,12 @@ def _object_to_written(command: NormalCommand, root: str) -> Iterator[Objection]
             yield Objection("refused", f"{word[:80]!r} is outside the working folder")
 
 
-def _sed_scripts(reading: OptionReading) -> frozenset[int]:
-    """Where among the words the scripts of sed stand: `/^#/d` is no path."""
+def _find_scripts(program: str, reading: OptionReading) -> frozenset[int]:
+    """Where among the words scripts and expressions stand: `/^#/d` is no path."""
+    if program == "csplit":
+        return frozenset(at + 1 for at in reading.operands)  # it writes what its options name
+    if program != "sed":
+        return frozenset()
     if reading.values(_EXPRESSION):
         given = [one.value_at for one in reading.options if one.spec.name == _EXPRESSION]
         return frozenset(at + 1 for at in given if at >= 0)

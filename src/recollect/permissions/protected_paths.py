@@ -33,7 +33,9 @@ _CLASSES = re.compile(r"\[[:.=]\w*[:.=]\]")
 _BRACKETS = re.compile(r"\[[!^]?\]?[^\]]*\]")
 _BRACES = re.compile(r"[{},]")
 _PATTERN_SIGNS = re.compile(rf"[*?\[$`{ANY_TEXT}]")
-_MAX_NAMES, _MAX_PARTS, _LONGEST = 200, 20, 60
+_MAX_NAMES, _MAX_PARTS, _MAX_BRACES, _LONGEST = 200, 20, 60, 60
+_STAR = re.compile(r"\*+")
+_STARS = re.compile(rf"(?:\*?{ANY_TEXT}\*?)+")
 _SLASHES = re.compile(r"/(?:\.?/)+")
 # also those of git: `:(top).env`
 _PATH_SEPARATORS = re.compile(r"[/=:,@()]+")
@@ -101,7 +103,7 @@ def matches_secret(pattern: str) -> bool:
     """Whether a pattern of file names, or a word with expansions, can become a secret's name."""
     chosen = chosen_words(pattern)
     patterns = [word for word in chosen if _PATTERN_SIGNS.search(word)]
-    if len(patterns) > _MAX_PARTS:
+    if len(patterns) > _MAX_PARTS or pattern.count("{") > _MAX_BRACES:
         return True  # more than can be looked at
     split = (*_BRACES.split(pattern), *_DEFAULT.split(pattern))
     parts = (pattern, *patterns, *expand_braces(pattern), *split)
@@ -119,7 +121,7 @@ def matches_config(pattern: str) -> bool:
     """The same for files that decide what runs later."""
     chosen = chosen_words(pattern)
     patterns = [word for word in chosen if _PATTERN_SIGNS.search(word)]
-    if len(patterns) > _MAX_PARTS:
+    if len(patterns) > _MAX_PARTS or pattern.count("{") > _MAX_BRACES:
         return True  # more than can be looked at
     words = expand_braces(pattern)
     parts = (*words, *_BRACES.split(pattern), *_NAME_SEPARATORS.split(pattern))
@@ -134,7 +136,7 @@ def matches_config(pattern: str) -> bool:
 def _matches_any(pattern: str, names: Iterable[str], *, kinds: bool = False) -> bool:
     """`kinds`: `*.json` counts as each name that it matches, not as a kind of file."""
     for found in expansion_pattern(pattern).lower().split("/")[:_MAX_NAMES]:
-        part = replace_brackets(found)
+        part = _STARS.sub(ANY_TEXT, _STAR.sub("*", replace_brackets(found)))
         if not part.strip("*" + ANY_TEXT) or not any(sign in part for sign in f"*?{ANY_TEXT}"):
             continue
         if len(part) - part.count("*") - part.count(ANY_TEXT) > _LONGEST:

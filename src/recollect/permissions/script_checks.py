@@ -13,7 +13,7 @@ from itertools import dropwhile, takewhile
 from typing import NamedTuple
 
 from recollect.permissions.environment_variables import judge_assignment
-from recollect.permissions.find_expression import may_find
+from recollect.permissions.find_expression import ANY_NAME, may_find
 from recollect.permissions.parsed_line import word_set
 from recollect.permissions.program_record import Objection, OptionReading, looks_like_option
 from recollect.permissions.protected_paths import glob_finds_secret
@@ -103,7 +103,6 @@ _FIND_ACTS = _FIND_RUNS | {"-delete"}
 
 
 _FIND_EXPRESSION = re.compile(r"[-(!]")
-_ANY_NAME = "\1"  # stands for a file that no pattern means
 
 
 class FindReading(NamedTuple):
@@ -132,7 +131,7 @@ def _is_narrowed(words: tuple[str, ...]) -> bool:
     acts = [at for at, word in enumerate(words) if word in _FIND_ACTS]
     before = words[: acts[0]] if acts else words
     if not {"-o", "-or", ","}.isdisjoint(words):
-        return not may_find(words, ".", _ANY_NAME)
+        return not may_find(words, ".", ANY_NAME)
     for at, word in enumerate(before):
         if at > 0 and before[at - 1] in ("!", "-not"):
             continue
@@ -290,6 +289,8 @@ def _expanded(pattern: str) -> list[str]:
 
 _WEB_ADDRESS = re.compile(r"(?:https?://)?(?:[\w.-]+|\[[0-9a-f:]+\])(?::[0-9]+)?(?:[/?#]|\Z)")
 
+_CURL_CHOICE = re.compile(r"[{\[#]")  # `-o '#1.md' 'http://x/{a,b}'`
+
 
 def _check_curl(given: CheckedWords) -> Objection | None:
     options = given.reading
@@ -298,36 +299,48 @@ def _check_curl(given: CheckedWords) -> Objection | None:
         return _refuse("curl sends a file")
     if any(value.startswith("@") for value in options.values("--header", "--write-out")):
         return _refuse("curl reads a file")
+    if any("%output" in value for value in options.values("--write-out")):
+        return _refuse("curl writes a file that its format names")
     urls = (*given.operands(), *options.values("--url"))
     if not all(map(_WEB_ADDRESS.match, urls)):
         return _refuse("curl opens something that is not a web page")
     written = [value for value in options.values("--output") if value not in ("/dev/null", "-")]
     if written or options.has("-O", "--remote-name"):
+        if any(_CURL_CHOICE.search(word) for word in (*written, *urls)):
+            return _refuse("curl decides which file it writes")
         return Objection("code", "curl writes a file")
     if options.has("--request", "--data", "--data-raw", "--data-binary", "--json", "--form"):
         return Objection("code", "curl sends data")
     return None
 
 
-_SQLITE_RUNS = ("edit(", "load_extension", "writefile", "readfile", "fts3_tokenizer", "attach")
+_SQLITE_RUNS = re.compile(
+    r"\bedit\b|load_extension|writefile|readfile|fsdir|zipfile|fts3_tokenizer|attach"
+)
+_SQLITE_ADDRESS = re.compile(r"file:(?!/)(?:(?!\.\.)[\w./-])*(?:\?[\w=&]*)?\Z")
 _SQLITE_PLAIN = word_set(".tables .schema .indexes .databases .headers .mode .dump .quit")
 
 
 def _check_sqlite(given: CheckedWords) -> Objection | None:
     if len(given.operands()) < 2 and given.stdin_text is None:
         return _refuse("sqlite3 takes its commands from standard input")
+    address = given.operands()[:1]
+    if address and address[0].startswith("file:") and not _SQLITE_ADDRESS.match(address[0]):
+        return _refuse("the address of the database is not plain")
     texts = (*given.operands()[1:], given.stdin_text or "")
+    sql = " ".join(texts).lower()
+    if _SQLITE_RUNS.search(sql) or ("vacuum" in sql and "into" in sql):
+        return _refuse("the SQL can run, read or write")
     for line in (line.strip() for text in texts for line in text.splitlines()):
         word = line.split(" ")[0]
         if word.startswith(".") and (word not in _SQLITE_PLAIN or "|" in line):
             return _refuse(f"sqlite3 {word[:40]} can run or write")
-        if any(name in line.lower() for name in _SQLITE_RUNS):
-            return _refuse("the SQL can run or write")
     return None
 
 
 # --- interpreters -------------------------------------------------------------------------------
 
+_CODE_SIGNS = re.compile(r"[\s'\"(]")
 _CODE_OPTIONS = ("-c", "-e", "-E", "-p", "-r", "--eval", "--print")
 
 
@@ -335,6 +348,8 @@ def code_on_line(given: CheckedWords) -> tuple[str, ...]:
     """The code that an interpreter's options and input carry."""
     if given.program in ("python", "pypy"):
         codes = given.reading.values("-c")
+        if given.reading.values("-m"):  # `-m timeit 'open(…)'`
+            codes = (*codes, *filter(_CODE_SIGNS.search, given.operands()))
     elif given.program in ("node", "perl", "ruby", "php"):
         codes = given.reading.values(*_CODE_OPTIONS)
     else:
