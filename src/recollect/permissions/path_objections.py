@@ -63,7 +63,6 @@ _HERE = re.compile(r"(?:\.|\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`|~\+)/*(?:\./*)*\Z")
 _EMPTY_START = re.compile(r"\$(?:\w+|\{\w+\})(?:/+[*?]*|[*?]+)\Z")
 _REMOVERS = word_set("chgrp chmod chown mv rm shred truncate")
 _EXCLUDING = word_set("grep egrep fgrep ggrep tar du fd fdfind")
-_EXCLUDE = "--exclude"
 _EXCLUSIONS = ("--exclude=", "--exclude-dir=")  # what they name is left out
 _INCLUDE = re.compile(r"--inc(?:l(?:u(?:de?)?)?)?\Z")  # of grep, which lets it be shortened
 _EXPRESSION = "--expression"  # of sed
@@ -159,6 +158,9 @@ def _find_excluded(command: NormalCommand) -> frozenset[int]:
         return frozenset()
     given = read_options(found, command.words[1:]).options
     left_out = [one for one in given if f"{one.spec.name}=" in _EXCLUSIONS]
+    if command.program == "tar" and not command.words[1].startswith("-"):
+        # `tar xf --exclude x` reads a file of that name, and takes x out of it
+        left_out = [one for one in left_out if one.value_at < 0]
     return frozenset(1 + (one.at if one.value_at < 0 else one.value_at) for one in left_out)
 
 
@@ -217,9 +219,10 @@ def _object_to_written(command: NormalCommand, root: str) -> Iterator[Objection]
     words, program = command.words, command.program
     found = find_record(words[0])
     reading = OptionReading() if found is None else read_options(found, words[1:])
-    scripts = _find_scripts(program, reading)
+    scripts, excluded = _find_scripts(program, reading), _find_excluded(command)
     for option in reading.options:  # also one that is glued to its letter: `cp -t.. a`
-        if (program, option.spec.name) in (("sed", _EXPRESSION), ("tar", _EXCLUDE)):
+        place = 1 + (option.at if option.value_at < 0 else option.value_at)
+        if (program, option.spec.name) == ("sed", _EXPRESSION) or place in excluded:
             continue
         if option.value and (is_outside(option.value, root) or names_config(option.value)):
             yield Objection("refused", f"{option.value[:80]!r} is outside, or decides what runs")
