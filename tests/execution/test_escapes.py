@@ -81,6 +81,44 @@ def test_modes_and_times_in_the_workspace_can_be_changed(
     assert lines[2:4] == ["755", "604"]
 
 
+MAKE_OWNERS_PROGRAMS = """
+import ctypes, os
+call = ctypes.CDLL(None).syscall
+acts = {
+    "chmod": lambda: os.chmod("a", 0o4755),
+    "fchmod": lambda: os.fchmod(os.open("a", os.O_RDONLY), 0o4755),
+    "fchmodat": lambda: os.chmod("a", 0o6755, dir_fd=os.open(".", os.O_RDONLY)),
+    "open": lambda: os.open("b", os.O_CREAT | os.O_WRONLY, 0o4755),
+    "tmpfile": lambda: os.open(".", os.O_TMPFILE | os.O_WRONLY, 0o4755),
+    "mknod": lambda: os.mknod("c", 0o104755),
+    "openat2": lambda: call(437, -100, b"d", (ctypes.c_uint64 * 3)(0o101, 0o4755, 0), 24) > 0,
+    "fchmodat2": lambda: call(452, -100, b"a", 0o4755, 0) == 0,
+}
+for name, act in acts.items():
+    try:
+        print(name, act() is not False)
+    except PermissionError:
+        print(name, False)
+os.chmod("a", 0o755)
+print("plain", oct(os.stat("a").st_mode & 0o7777), os.open("e", os.O_CREAT, 0o755) > 0)
+"""
+
+
+def test_no_program_that_runs_with_its_owners_rights_is_left_behind(
+    tmp_path: Path, isolation: Isolation
+) -> None:
+    for kind, made in (("boxed", isolation), ("bare", BARE)):
+        work = tmp_path / kind / "work"
+        work.mkdir(parents=True)
+        (work / "a").touch()
+        (work / "make.py").write_text(MAKE_OWNERS_PROGRAMS)
+        shown = said(tmp_path / kind, made, "python3 make.py; install -m 4755 /bin/true f")
+        assert "plain 0o755 True" in shown
+        assert ("True" in shown.replace("plain 0o755 True", "")) == (kind == "bare")
+        modes = [one.stat().st_mode for one in work.iterdir()]
+        assert any(mode & 0o6000 for mode in modes) == (kind == "bare"), shown
+
+
 def test_a_terminal_of_the_user_cannot_be_read_or_typed_into(
     tmp_path: Path, isolation: Isolation
 ) -> None:

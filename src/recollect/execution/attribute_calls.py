@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from recollect.execution.landlock import is_below, libc
+from recollect.execution.syscall_filter import SET_USER
 
 _RECEIVE, _SEND, _VALID, _ADD_DESCRIPTOR = 0xC0502100, 0xC0182101, 0x40082102, 0x40182103
 _CONTINUE, _ADD_AND_ANSWER = 1, 2
@@ -119,6 +120,8 @@ def _read_change(listener: int, call: _Call) -> tuple[int, bytes, bool, _Act]:
             raise FileNotFoundError(errno.ENOENT, "empty path")
     follow = not flags & _NO_FOLLOW
     if "chmod" in name:
+        if rest[0] & SET_USER:
+            raise PermissionError(errno.EPERM, "it would run with its owner's rights")
         return directory, path, follow, lambda file: os.chmod(file, rest[0] & 0o7777)
     if "chown" in name:
         user, group = _signed(rest[0]), _signed(rest[1])

@@ -1,7 +1,8 @@
 """Which system calls a command may not make, as a program for the kernel's seccomp filter.
 
 Both sandboxes refuse what containers refuse: mounting, namespaces, the kernel's keys, modules and
-clocks, io_uring (which acts unseen by filters), injection into terminals, rare kinds of sockets.
+clocks, io_uring (which acts unseen by filters), injection into terminals, rare kinds of sockets,
+and files that would run with their owner's rights, whoever starts them.
 Under Landlock, which does not see them, calls that change modes, owners and times go to the
 supervisor (`attribute_calls`), extended attributes and the shared memory of System V are refused,
 and there is no socket without the network, and never a local one. Pure; the standard library only,
@@ -26,6 +27,8 @@ _TERMINAL_INPUT = (0x5412, 0x541C)
 _FILE_FLAGS = (0x40086602, 0x40046602, 0x401C5820)  # of chattr
 _UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
 _HERE = 0xFFFFFF9C  # AT_FDCWD
+SET_USER = 0o4000  # of a file's mode
+_CREATES = 0x400040  # O_CREAT, and what O_TMPFILE has beside O_DIRECTORY
 # Numbers on x86-64 and on ARM64; -1: the machine does not have it.
 _NUMBERS = """
 mount 165 40|umount2 166 39|pivot_root 155 41|chroot 161 51|setns 308 268|open_tree 428 428
@@ -43,6 +46,7 @@ setxattr 188 5|lsetxattr 189 6|fsetxattr 190 7|removexattr 197 14|lremovexattr 1
 fremovexattr 199 16|setxattrat 463 463|removexattrat 466 466|file_setattr 469 469
 chmod 90 -1|fchmod 91 52|fchmodat 268 53|fchmodat2 452 452|chown 92 -1|fchown 93 55|lchown 94 -1
 fchownat 260 54|utime 132 -1|utimes 235 -1|futimesat 261 -1|utimensat 280 88
+creat 85 -1|mknod 133 -1|mknodat 259 33|openat2 437 437
 open 2 -1|openat 257 56|link 86 -1|linkat 265 37|unlink 87 -1|unlinkat 263 35
 """
 _TABLE = {
@@ -114,7 +118,8 @@ def build_filter(machine: str, options: FilterOptions) -> bytes:
 def _answers(options: FilterOptions) -> Iterable[tuple[str, int]]:
     """Calls that get one answer whatever their arguments are."""
     yield _REFUSED, _ERRNO | _EPERM
-    yield "clone3", _ERRNO | _ENOSYS  # its flags are in memory; libraries fall back to clone
+    # what they are to do is in memory; libraries fall back to clone and openat
+    yield "clone3 openat2", _ERRNO | _ENOSYS
     if options.landlock:
         yield _SHARED_MEMORY, _ERRNO | _EACCES
         yield _EXTENDED_ATTRIBUTES, _ERRNO | _EOPNOTSUPP
@@ -141,11 +146,24 @@ def _conditions(machine: str, options: FilterOptions) -> Iterable[tuple[str, Seq
         low, high = _argument(2), (_LOAD, 0, 0, 16 + 8 * 2 + 4)
         sets = (low, (_EQUAL, 0, 2, 0), high, (_EQUAL, 1, 0, 0), _refuse(_EPERM))
         yield "prlimit64", (_argument(0), (_EQUAL, len(sets), 0, 0), *sets)
-    if options.landlock and options.notify:
-        for name, flags in (("open", 1), ("openat", 2)):
-            yield name, (_argument(flags), *_shared_memory_flags(machine))
+    for name, mode in (("creat", 1), ("mknod", 1), ("mknodat", 2)):
+        yield name, _refuse_set_user(mode)
+    if not options.landlock:  # else they go to the supervisor
+        for name, mode in (("chmod", 1), ("fchmod", 1), ("fchmodat", 2), ("fchmodat2", 2)):
+            yield name, _refuse_set_user(mode)
+    opened_by_us = options.landlock and options.notify
+    for name, flags in (("open", 1), ("openat", 2)):
+        shared = (_argument(flags), *_shared_memory_flags(machine)) if opened_by_us else ()
+        refused = _refuse_set_user(flags + 1)
+        creates = (_argument(flags), (_ANY_BIT, 0, len(refused), _CREATES))
+        yield name, (*creates, *refused, *shared)
+    if opened_by_us:
         for name in ("linkat", "unlinkat"):
             yield name, (_argument(0), (_EQUAL, 0, 1, _HERE), (_RETURN, 0, 0, _NOTIFY))
+
+
+def _refuse_set_user(mode: int) -> Sequence[_Line]:
+    return (_argument(mode), (_ANY_BIT, 0, 1, SET_USER), _refuse(_EPERM))
 
 
 def _shared_memory_flags(machine: str) -> Sequence[_Line]:
