@@ -52,6 +52,9 @@ def test_copies_colours_and_own_commands_work_on_the_screen(cli: Cli) -> None:
             await _until(pilot, lambda: app.theme == LIGHT)
             await _type(pilot, "/permissions edit")
             await _until(pilot, lambda: shown("mode edit"))
+            await _type(pilot, "/stats")
+            await _until(pilot, lambda: shown("1 prompt,"))
+            assert [block.text for block in blocks].count("/stats") == 1
             await _type(pilot, "/biuld")
             await _until(pilot, lambda: shown("did you mean /build?"))
             app.runner.close()

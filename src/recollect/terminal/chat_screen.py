@@ -259,6 +259,8 @@ class ChatScreen(Screen[None]):
             self.prompt.attach(attachments)
             self.show_event(NoticeGiven(str(error), "error"))
             return
+        if "\n" in answer.strip():  # a line says itself what it is about
+            self.show_event(NoticeGiven(f"/{name} {arguments}".rstrip(), "info"))
         if answer:
             self.show_event(NoticeGiven(answer, "info"))
 
