@@ -181,7 +181,7 @@ def _object_to_config(
         is_pattern = at in command.uncertain or command.program == "git"
         named = matches_config if is_pattern and writes else names_config
         path = _PATHSPEC_MAGIC.sub("", word) if command.program == "git" else word
-        if named(path) and not (command.program == "git" and word == "HEAD"):
+        if named(path, check_time) and not (command.program == "git" and word == "HEAD"):
             yield Objection("refused", f"{word[:80]!r} decides what runs later")
 
 

@@ -93,8 +93,7 @@ def code_names_config(code: str, check_time: Callable[[], None]) -> bool:
         if member or found[0] in seen:
             continue
         seen.add(found[0])
-        check_time()
-        if names_config(found[0]):
+        if names_config(found[0], check_time):
             return True
     return False
 
@@ -117,7 +116,7 @@ def glob_finds_secret(pattern: str) -> bool:
     return matches_secret(plain) or _matches_any(ANY_TEXT + plain, _SECRET_SAMPLES)
 
 
-def matches_config(pattern: str) -> bool:
+def matches_config(pattern: str, check_time: Callable[[], None] = lambda: None) -> bool:
     """The same for files that decide what runs later."""
     chosen = chosen_words(pattern)
     patterns = [word for word in chosen if _PATTERN_SIGNS.search(word)]
@@ -125,7 +124,7 @@ def matches_config(pattern: str) -> bool:
         return True  # more than can be looked at
     words = expand_braces(pattern)
     parts = (*words, *_BRACES.split(pattern), *_NAME_SEPARATORS.split(pattern))
-    if any(names_config(part) for part in (*chosen, *parts) if part):
+    if any(names_config(part, check_time) for part in (*chosen, *parts) if part):
         return True
     if any("{" in word for word in words):  # not all were expanded, or it is `${x}`
         words.insert(0, pattern)
@@ -175,12 +174,15 @@ def glob_matches(pattern: str, name: str) -> bool:
     return pattern[at:].strip("*" + ANY_TEXT) == ""
 
 
-def names_config(word: str) -> bool:
+def names_config(word: str, check_time: Callable[[], None] = lambda: None) -> bool:
     """Whether the word names settings, memory, hooks or a start-up file, or a folder of them."""
     if word.count("/") > _MAX_NAMES:
         return True  # no ordinary path, and too long to look at
-    paths = (word, *_VALUE_SEPARATORS.split(word), *_glued_values(word))
-    return any(find_protected(path) is not None or holds_protected(path) for path in paths)
+    for path in dict.fromkeys((word, *_VALUE_SEPARATORS.split(word), *_glued_values(word))):
+        check_time()
+        if find_protected(path) is not None or holds_protected(path):
+            return True
+    return False
 
 
 def _glued_values(word: str) -> Iterator[str]:

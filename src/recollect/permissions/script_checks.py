@@ -141,10 +141,13 @@ def _is_narrowed(words: tuple[str, ...]) -> bool:
     return False
 
 
+_MOST_PATTERNS = 100
+
+
 def read_find(words: tuple[str, ...]) -> FindReading:
     """Read find's expression; the first word on no list is objected to."""
     commands: dict[int, tuple[str, ...]] = {}
-    patterns: list[str] = []
+    patterns: dict[int, str] = {}
     left_out = _left_out(words)
     deletes, at = False, 0
     while at < len(words):
@@ -152,9 +155,7 @@ def read_find(words: tuple[str, ...]) -> FindReading:
         at += 1
         if word in _FIND_VALUED:
             if word in _FIND_GLOBS and at < len(words):
-                if at not in left_out and glob_finds_secret(words[at]):
-                    return FindReading(objection=_refuse(f"{words[at][:80]!r} may hold secrets"))
-                patterns.append(words[at])
+                patterns[at] = words[at]
             at += 1
         elif word in _FIND_RUNS:
             end = _end_of_exec(words, at)
@@ -167,6 +168,8 @@ def read_find(words: tuple[str, ...]) -> FindReading:
         elif word.startswith("-") and word not in _FIND_FLAGS and not word[1:].isdecimal():
             why = f"find {word[:40]} is not among what is known to be harmless"
             return FindReading(objection=_refuse(why))
+    if (objected := _object_to_patterns(patterns, left_out)) is not None:
+        return FindReading(objection=objected)
     has_regex = not _FIND_EXPRESSIONS.isdisjoint(words)
     if has_regex and (commands or deletes):
         return FindReading(objection=_refuse("nobody can tell which files find -regex means"))
@@ -176,12 +179,21 @@ def read_find(words: tuple[str, ...]) -> FindReading:
         tuple(commands.values()),
         tuple(commands),
         deletes,
-        tuple(patterns),
+        tuple(patterns.values()),
         has_regex,
         starts=starts,
         narrowed=_is_narrowed(words),
         left_out=left_out,
     )
+
+
+def _object_to_patterns(patterns: dict[int, str], left_out: frozenset[int]) -> Objection | None:
+    if len(patterns) > _MOST_PATTERNS:
+        return _refuse("it has too many patterns to look at")
+    for at, pattern in patterns.items():
+        if at not in left_out and glob_finds_secret(pattern):
+            return _refuse(f"{pattern[:80]!r} may hold secrets")
+    return None
 
 
 def _left_out(words: tuple[str, ...]) -> frozenset[int]:
