@@ -38,6 +38,7 @@ from recollect.terminal.block import (
     bound_output,
     bound_text,
 )
+from recollect.terminal.command_words import say_here
 from recollect.transcripts.subagent_links import OURS, SUBAGENT, read_link
 from recollect.view.edit_reasons import with_handles
 from recollect.workspace.sent_files import prompt_files
@@ -162,7 +163,7 @@ def _is_bookkeeping(note: Note) -> bool:
 def _notice_of(body: Body) -> tuple[str, Level] | None:
     match body:
         case Note(text=text, level=level):
-            return None if _is_bookkeeping(body) else (text, level)
+            return None if _is_bookkeeping(body) else (say_here(text), level)
         case Compaction(status="COMPRESSED"):
             tokens = f"{body.tokens_before:,} → {body.tokens_after:,} tokens"
             return f"compacted{_TRIGGERS.get(body.trigger, '')}: {tokens}", "info"

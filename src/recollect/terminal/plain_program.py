@@ -25,6 +25,7 @@ from recollect.runtime.permission_policy import ApprovalAnswer
 from recollect.runtime.prompt_run import RunResult
 from recollect.terminal.approval_text import approval_lines, approval_title
 from recollect.terminal.command_table import run_command
+from recollect.terminal.command_words import say_here
 from recollect.terminal.plain_output import PlainOutput, question_line
 from recollect.terminal.prompt_lines import PromptLines
 from recollect.terminal.session_runner import SessionRunner
@@ -313,7 +314,7 @@ class _PlainProgram:
 
     def _fail(self, error: RecollectError) -> None:
         self._failed = True
-        self.output.line(f"error: {redact(str(error))}")
+        self.output.line(f"error: {say_here(redact(str(error)))}")
 
     def _refuse_line(self, size: int) -> None:
         too_long = f"a line of {size:,} bytes is too long; put it in a file and send @path"

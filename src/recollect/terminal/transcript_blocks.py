@@ -15,6 +15,7 @@ import msgspec
 
 from recollect.entries import Entry, Message, ToolResult
 from recollect.terminal.block import Block, BlockKind, BlockState, Level, bound_text
+from recollect.terminal.command_words import say_here
 from recollect.terminal.entry_blocks import (
     CUT_OFF,
     elision_block,
@@ -232,7 +233,7 @@ class BlockList:
     def add_notice(self, text: str, level: Level = "info", about: str = "") -> None:
         """A line that is in no log. It takes the place of the last block if that is a notice about
         the same."""
-        kept, omitted = bound_text(text)
+        kept, omitted = bound_text(say_here(text))
         key = self._new_key("notice")
         block = Block(key, "notice", kept, name=about, level=level, omitted=omitted)
         if about and _is_about(self.blocks[-1] if self.blocks else None, about):
