@@ -85,6 +85,7 @@ def test_a_change_is_shown_as_a_diff_of_the_real_file_without_secrets(
         async with terminal.open(script, size=(100, 40)) as driven:
             await ask(driven, "change it")
             screen = driven.shown()
+            assert "─ Change this file? ─" in screen  # nobody else asks
             assert "-two" in screen
             assert "+2 = '" in screen
             assert KEY not in screen
@@ -285,6 +286,7 @@ def test_a_call_of_a_sub_agent_is_asked_about_and_the_answer_reaches_it(
         async with terminal.open(script, size=(100, 40)) as driven:
             await ask(driven, "let somebody write it")
             assert "+b = 2" in driven.shown()
+            assert "A sub-agent asks: Create this file?" in driven.shown()
             assert not (terminal.project / "b.py").exists()
             await driven.press("y")
             await driven.wait_shown("+c = 3")

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from recollect.entries import Message, ToolCall
 from recollect.redaction import redact
 from recollect.runtime.permission_policy import SHELL_TOOL, ApprovalRequest
 from recollect.runtime.prompt_run import ActiveSession
 from recollect.toolkinds import parse_arguments
 from recollect.tools.tool import ToolContext, ToolFailed
+from recollect.view.view import View
 
 if TYPE_CHECKING:
     from recollect.tools.file_editor import PlannedChange
@@ -35,13 +37,19 @@ class ApprovalPreview(msgspec.Struct, frozen=True):
     failure: str = ""  # the call would fail: why
     arguments: tuple[tuple[str, str], ...] = ()  # of every other tool
     rules: tuple[str, ...] = ()  # what "always" would store
+    by_subagent: bool = False  # it called, not the session's own model
 
 
 async def preview_approval(active: ActiveSession, request: ApprovalRequest) -> ApprovalPreview:
     call, workspace = request.call, active.workspace
     tool = next((one for one in workspace.tools(False, False) if one.name == call.name), None)  # noqa: FBT003 - all tools
     given = parse_arguments(call.arguments if tool is None else tool.fit(call.arguments)) or {}
-    shown = ApprovalPreview(call.name, redact(request.reason), rules=request.rules)
+    shown = ApprovalPreview(
+        call.name,
+        redact(request.reason),
+        rules=request.rules,
+        by_subagent=not _was_called(active.session.view(), call),
+    )
     folders = workspace.folders
     if call.name == SHELL_TOOL and isinstance(command := given.get("command"), str):
         isolation = await asyncio.to_thread(lambda: workspace.commands().isolation)
@@ -62,6 +70,16 @@ async def preview_approval(active: ActiveSession, request: ApprovalRequest) -> A
         creates = change.before is None
         return msgspec.structs.replace(shown, diff=redact(diff), creates=creates)
     return msgspec.structs.replace(shown, arguments=_rest(given))
+
+
+def _was_called(view: View, call: ToolCall) -> bool:
+    """Whether the last words of this session's model have this call: it is stored before."""
+    messages = (view.log.entries[at].body for at in range(view.n - 1, -1, -1))
+    replies = (one for one in messages if isinstance(one, Message) and one.role == "model")
+    last = next(replies, None)
+    return last is not None and any(
+        isinstance(part, ToolCall) and part.id == call.id for part in last.parts
+    )
 
 
 async def _plan_change(

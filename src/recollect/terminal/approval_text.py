@@ -54,6 +54,11 @@ def _safe(text: str) -> str:
 
 
 def approval_title(shown: ApprovalPreview) -> str:
+    asks = "A sub-agent asks: " if shown.by_subagent else ""
+    return asks + _question(shown)
+
+
+def _question(shown: ApprovalPreview) -> str:
     if shown.command:
         return "Run this command?"
     if shown.diff:
