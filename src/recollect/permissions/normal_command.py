@@ -50,8 +50,8 @@ class NormalCommand(msgspec.Struct, frozen=True, kw_only=True):
 
 def start_normal_form(command: SubCommand, outer: tuple[CommandWords, ...]) -> NormalCommand:
     given = command.assignments
-    if command.words[0] == "read":  # how it splits its input, and nothing else
-        given = tuple((name, value) for name, value in given if name != "IFS")
+    if command.words[0] == "read":  # it splits its input at spaces, or not at all
+        given = tuple((name, value) for name, value in given if name != "IFS" or value.strip())
     judged = (judge_assignment(name, value) for name, value in given)
     return NormalCommand(
         words=command.words,
