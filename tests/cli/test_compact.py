@@ -194,7 +194,7 @@ def test_where_there_is_nothing_to_compact_nothing_is_recorded(cli: Cli, items: 
 def test_pins_survive_a_compaction_word_for_word(cli: Cli) -> None:
     session, entries = talk(cli)
     cli.ok("context", session.id, "--pin", entries[3].id)
-    assert "1 pin\n" in cli.ok("compact", session.id, "--budget", "2000").out
+    assert "1 pin; with" in cli.ok("compact", session.id, "--budget", "2000").out
     sent = cli.ok("show", session.id, "--curated", "--json").json["entries"]
     assert entries[3].id in [entry["id"] for entry in sent]
 

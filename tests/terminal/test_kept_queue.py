@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from recollect.runtime.prompt_run import RunOptions
+from recollect.terminal.session_runner import SessionRunner
 from recollect.terminal.start_options import StartOptions
+from recollect.terminal.terminal_events import QueueChanged, TerminalEvent
 from tests.cli.provider import ENV, provider
 from tests.cli.runner import Cli
 from tests.terminal.pilot import TerminalPlace
@@ -126,3 +128,13 @@ def test_a_prompt_that_no_model_can_take_goes_back_into_the_field(terminal: Term
             await driven.wait(lambda: not driven.app.chat.prompt.input.text)
 
     asyncio.run(use())
+
+
+def test_what_is_in_no_file_yet_is_not_called_queued() -> None:
+    told: list[TerminalEvent] = []
+    runner = SessionRunner(StartOptions(), told.append)
+    runner.send("before there is a session")
+    (changed,) = told
+    assert isinstance(changed, QueueChanged)
+    assert [one.text for one in changed.waiting] == ["before there is a session"]
+    assert not changed.kept

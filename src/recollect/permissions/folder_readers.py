@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from recollect.permissions.find_reading import read_find
 from recollect.permissions.folder_contents import FolderRead, NameFilter, starting_folder
 from recollect.permissions.normal_command import NormalCommand
 from recollect.permissions.parsed_line import word_set
 from recollect.permissions.program_record import OptionReading, ProgramRecord, read_options, record
 from recollect.permissions.program_table import find_record
-from recollect.permissions.script_checks import read_find, split_tar_bundle
+from recollect.permissions.script_checks import split_tar_bundle
 
 _GREP = record(
     "-EFGPivwxcLlqosbHhnTUzZaIyrRV -e,--regexp= -f,--file= -m,--max-count= -A,--after-context="

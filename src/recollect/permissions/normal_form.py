@@ -23,6 +23,7 @@ from recollect.permissions.command_parser import (
     program_name,
 )
 from recollect.permissions.environment_variables import judge_assignment
+from recollect.permissions.find_reading import FindReading, read_find
 from recollect.permissions.git_programs import HARMLESS_SETTING
 from recollect.permissions.normal_command import (
     NormalCommand,
@@ -46,7 +47,6 @@ from recollect.permissions.protected_paths import (
     matches_secret,
     names_config,
 )
-from recollect.permissions.script_checks import FindReading, read_find
 from recollect.permissions.shell_builtins import SET_NAMES, SHOPT_NAMES
 from recollect.permissions.shell_values import may_be_option
 from recollect.permissions.wrapper_programs import SHELLS, WRAPPERS

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from recollect.permissions.find_reading import FindReading, read_find
 from recollect.permissions.interpreter_code import codes_of
 from recollect.permissions.normal_command import NormalCommand
 from recollect.permissions.parsed_line import word_set
@@ -28,7 +29,6 @@ from recollect.permissions.protected_paths import (
     names_config,
     names_secret,
 )
-from recollect.permissions.script_checks import FindReading, read_find
 from recollect.permissions.shell_values import chosen_words
 from recollect.permissions.suffixed_names import find_protected_suffix
 

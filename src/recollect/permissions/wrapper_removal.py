@@ -12,6 +12,7 @@ from itertools import takewhile
 import msgspec
 
 from recollect.permissions.environment_variables import judge_assignment
+from recollect.permissions.find_reading import FindReading, read_find
 from recollect.permissions.normal_command import NormalCommand, add_objection, advance
 from recollect.permissions.path_objections import writes_files
 from recollect.permissions.program_record import (
@@ -22,7 +23,6 @@ from recollect.permissions.program_record import (
 )
 from recollect.permissions.program_table import find_record
 from recollect.permissions.protected_paths import matches_config, matches_secret, names_config
-from recollect.permissions.script_checks import FindReading, read_find
 from recollect.permissions.wrapper_programs import PYTHON_MODULES, SHELLS, WRAPPERS, Wrapper
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")

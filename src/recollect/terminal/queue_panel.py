@@ -37,9 +37,10 @@ class QueuePanel(Static):
             said = f"{count} held, nothing is lost: Enter sends, Up edits the last"
             lines.append(truncate(said, width), "bold")
             lines.append("\n")
+        word = "queued" if queue.kept else "sending"
         for prompt in queue.waiting[:SHOWN]:
             sign = "!" if prompt.is_command else ""
-            said = truncate(f"queued: {sign}{one_line(prompt.text[:500])}", max(8, width - 4))
+            said = truncate(f"{word}: {sign}{one_line(prompt.text[:500])}", max(8, width - 4))
             lines.append(said)
             lines.append(" [x]", Style.from_meta({"@click": f"remove({prompt.number})"}))
             lines.append("\n")

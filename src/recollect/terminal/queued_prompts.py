@@ -33,6 +33,7 @@ class QueuedPrompts:
         self._waiting: deque[QueuedPrompt] = deque()
         self._starting: QueuedPrompt | None = None  # it runs, and the log does not have it yet
         self._file: QueueFile | None = None  # of the session that is open
+        self._cannot_save = False  # and the user was told so
         self._ends: dict[int, asyncio.Future[bool]] = {}  # of prompts that somebody waits for
         self._number = 0
         self._news = asyncio.Event()
@@ -134,12 +135,14 @@ class QueuedPrompts:
     def _save(self) -> None:
         starting = () if self._starting is None else (self._starting,)
         if self._file is not None and (why := _save_in(self._file, (*starting, *self._waiting))):
-            self._file = None
+            self._file, self._cannot_save = None, True
             self.notify(NoticeGiven(f"a killed terminal would lose what waits here: {why}"))
 
     def _notify_queue(self) -> None:
+        """Before there is a session, nothing is on disk yet."""
         self._save()
-        self.notify(QueueChanged(self.waiting, self.held))
+        kept = self._file is not None or self._cannot_save
+        self.notify(QueueChanged(self.waiting, self.held, kept))
 
     def _drop_waiting(self) -> None:
         """Prompts that can be sent nowhere are given back by the notice."""

@@ -98,6 +98,7 @@ class QueueChanged(msgspec.Struct, frozen=True):
 
     waiting: tuple[QueuedPrompt, ...]
     held: bool = False
+    kept: bool = True  # on disk, or the user knows that they are not
 
 
 class ShellOutput(msgspec.Struct, frozen=True):
