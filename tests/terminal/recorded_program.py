@@ -157,7 +157,8 @@ def clean_picture(svg: str, folder: str) -> str:
     svg = re.sub(r"terminal-\d+-", "t-", svg)
     svg = re.sub(r"\d\.\d(&#160;)s\b", r"0.1\1s", svg)
     svg = re.sub(r"\b0\.\d{3}s", "0.001s", svg)
-    svg = re.sub(r"·(&#160;)\d(&#160;)s(&#160;)·", r"·\g<1>1\2s\3·", svg)
+    took = r"·(&#160;)(?:\d+&#160;min&#160;)?\d+(&#160;)s(&#160;)·"
+    svg = re.sub(took, r"·\g<1>1\2s\3·", svg)
     ids: dict[str, str] = {}
     for id_ in re.findall(r"(?:\[|recall&#160;)([0-9a-f]{8})\b", svg):
         svg = svg.replace(id_, ids.setdefault(id_, f"{len(ids):04x}e517"))

@@ -76,13 +76,13 @@ async def compare_screens(program: RecordedProgram) -> None:
     await program.press("escape")
     await program.enter("/compact")
     await program.wait_shown("would compact")
-    compare(program, "compaction")
+    await compare_sizes(program, "compaction")
     await program.press("escape")
     await program.enter("/rewind")
     await program.wait_shown("> Several threads")
     await program.press("enter")
     await wait_for(program.pilot, lambda: isinstance(program.app.screen, RewindPreviewScreen))
-    compare(program, "rewind")
+    await compare_sizes(program, "rewind")
 
 
 def test_the_screens_look_as_in_the_pictures(place: TerminalPlace) -> None:
@@ -110,7 +110,7 @@ def test_the_question_looks_as_in_the_picture(place: TerminalPlace) -> None:
             await program.enter(PROMPTS[0])
             await program.wait_shown("Change this file?")
             await program.wait_shown("+        return self.bucket(client).take()")
-            compare(program, "approval")
+            await compare_sizes(program, "approval")
             program.app.runner.interrupt()
             await program.wait_idle()
 
